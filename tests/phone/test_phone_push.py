@@ -190,7 +190,7 @@ async def test_a_public_address_of_this_machine_is_not_connected_to(monkeypatch:
     monkeypatch.setattr(public_address, "is_public", lambda _: True)
     with pytest.raises(NotPublic):
         await public_addresses("box.example", 443)
-    monkeypatch.setattr(public_address, "_is_own", lambda _: False)
+    monkeypatch.setattr(public_address, "is_own_address", lambda _: False)
     assert await public_addresses("box.example", 443) == ("127.0.0.1",)
 
 

@@ -184,6 +184,40 @@ async def test_who_signs_in_gets_a_new_cookie_and_needs_none(site: Site) -> None
     assert (await site.post("phone_sign_in_begin", Origin="https://evil.example"))[0] == 403
 
 
+OWN = "203.0.113.7"
+
+
+@pytest.mark.parametrize(
+    ("forwarded", "status"),
+    [
+        ("203.0.113.8", 200),
+        ("203.0.113.7, 203.0.113.8", 200),
+        ("203.0.113.8, 127.0.0.1", 200),
+        ("2001:db8::1", 200),
+        ("unknown", 200),
+        ("", 200),
+        (OWN, 403),
+        (f"203.0.113.8, {OWN}", 403),
+        (f"{OWN}, 127.0.0.1, ::1", 403),
+        (f"::ffff:{OWN}", 403),
+        ("127.0.0.1", 403),
+        ("::1", 403),
+    ],
+)
+async def test_a_browser_of_the_machine_itself_neither_pairs_nor_signs_in(
+    site: Site, monkeypatch: pytest.MonkeyPatch, forwarded: str, status: int
+) -> None:
+    monkeypatch.setattr(phone_site, "is_own_address", lambda address: address in {OWN, "127.0.0.1", "::1"})
+    for name, body in (("phone_pair_begin", PAIRING), ("phone_sign_in_begin", {})):
+        answer = await site.post(name, body, X_Forwarded_For=forwarded)
+        assert answer[0] == status
+        if status == 403:
+            assert answer[1]["error"]["message"] == "This browser runs on the machine that shows the page"
+    # A phone that is paired goes on as before.
+    site.token = site.supervisor.pair()
+    assert (await site.post("phone_calls", X_Forwarded_For=forwarded))[0] == 200
+
+
 async def test_a_phone_that_may_not_approve_yet_is_not_forgotten(site: Site) -> None:
     site.token = site.supervisor.pair()
     call = waiting_call(may=("deny",), why_not="This phone may approve from 14:00 on.")

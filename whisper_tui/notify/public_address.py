@@ -10,6 +10,8 @@ import socket
 import threading
 from contextlib import suppress
 
+from whisper_tui.system.own_address import is_own_address
+
 _UNICAST = ipaddress.ip_network("2000::/3")
 _TUNNELS = (ipaddress.ip_network("2001::/32"), ipaddress.ip_network("2002::/16"))
 """Teredo and 6to4: addresses of IPv4 are in them."""
@@ -25,7 +27,7 @@ async def public_addresses(host: str, port: int) -> tuple[str, ...]:
     """Return the addresses of a host. Raises `NotPublic` if any is not public, and `OSError` if there are none."""
     found = await _resolved(host, port)
     for address in found:
-        if not is_public(address) or _is_own(address):
+        if not is_public(address) or is_own_address(address):
             raise NotPublic(f"{host} is {address}, which is no address of another machine on the internet")
     return found
 
@@ -38,16 +40,6 @@ def is_public(address: str) -> bool:
     if parsed in _NAT64:
         return is_public(str(ipaddress.IPv4Address(int(parsed) & 0xFFFFFFFF)))
     return parsed.is_global and parsed in _UNICAST and not any(parsed in tunnel for tunnel in _TUNNELS)
-
-
-def _is_own(address: str) -> bool:
-    """True if an address is one of this machine."""
-    family = socket.AF_INET6 if ":" in address else socket.AF_INET
-    # Nothing is sent: the system only chooses the address from which it would send, which is the same one at home.
-    with socket.socket(family, socket.SOCK_DGRAM) as probe, suppress(OSError):
-        probe.connect((address, 9))
-        return bool(probe.getsockname()[0] == address)
-    return False
 
 
 async def _resolved(host: str, port: int) -> tuple[str, ...]:

@@ -120,7 +120,7 @@ PHONES = (
     Mutation(
         "no push goes to this machine",
         "whisper_tui.notify.public_address.public_addresses",
-        "_is_own(address)",
+        "is_own_address(address)",
         "False",
         (PUSH + "test_a_public_address_of_this_machine_is_not_connected_to",),
     ),

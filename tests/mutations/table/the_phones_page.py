@@ -73,6 +73,13 @@ THE_PHONES_PAGE = (
         ),
     ),
     Mutation(
+        "a browser of the machine that shows the page",
+        "whisper_tui.transports.phone.phone_site._check_elsewhere",
+        "is_own_address(str((outside or addresses)[-1]))",
+        "False",
+        (SITE + "test_a_browser_of_the_machine_itself_neither_pairs_nor_signs_in",),
+    ),
+    Mutation(
         "pages that wait",
         PLACE + "_asked",
         "len(self._waits) >= MOST_WAITS",

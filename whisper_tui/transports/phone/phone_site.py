@@ -5,6 +5,7 @@ It decides nothing and keeps nothing. A yes is verified by the supervisor, and t
 
 import asyncio
 import inspect
+import ipaddress
 import json
 import time
 import typing
@@ -23,6 +24,7 @@ from whisper_tui.model.errors import InvalidRequest, NotAllowed, Unavailable, Un
 from whisper_tui.model.page_address import page_address
 from whisper_tui.model.phone import PAIR_PATH, PairedPhone, PhoneRole
 from whisper_tui.model.value import Value
+from whisper_tui.system.own_address import is_own_address
 from whisper_tui.transports.loopback_http import LoopbackServer, listening_on
 
 LARGEST = 64 * 1024
@@ -183,6 +185,7 @@ class PhoneSite:
                 raise PhoneRefusal(401, "not_paired", "This phone is not paired")
             given["device"] = token
         else:
+            _check_elsewhere(request)
             self._take_attempt()
         try:
             result = await self._asked(name, given, request)
@@ -248,6 +251,29 @@ class PhoneSite:
     def _set_cookie(self, token: str, seconds: int) -> str:
         secure = "; Secure" if self._address.is_https else ""
         return f"{self._cookie}={token}; Path=/; Max-Age={seconds}; HttpOnly; SameSite=Strict{secure}"
+
+
+def _check_elsewhere(request: Request) -> None:
+    """Raise `PhoneRefusal` if the browser runs on this machine, as far as the proxy before the page tells.
+
+    Whatever runs here could use such a key. A program that is no browser can leave out the header, or write another.
+    """
+    named = ",".join(request.headers.getlist("x-forwarded-for")).split(",")
+    addresses = [parsed for text in named if (parsed := _address(text.strip())) is not None]
+    # Behind several proxies of this machine, the nearest of them has come from its loopback.
+    outside = [address for address in addresses if not address.is_loopback]
+    if addresses and is_own_address(str((outside or addresses)[-1])):
+        raise PhoneRefusal(
+            403, "not_allowed", "This browser runs on the machine that shows the page", "Open the page on the phone"
+        )
+
+
+def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    try:
+        address = ipaddress.ip_address(text)
+    except ValueError:
+        return None
+    return getattr(address, "ipv4_mapped", None) or address
 
 
 async def _body(request: Request) -> bytes:
