@@ -48,6 +48,7 @@ FAMILIES = {
     "whisper_tui.cli.commands.logs_export:add_logs": ("logs",),
     "whisper_tui.cli.commands.logs_export:add_export": ("export",),
     "whisper_tui.cli.commands.logs_export:add_story": ("story",),
+    "whisper_tui.cli.commands.give_evidence:add_evidence": ("evidence",),
     "whisper_tui.cli.commands.approve:add_approvals": ("approvals", "revoke"),
     "whisper_tui.cli.commands.explain:add_explain": ("explain", "check"),
     "whisper_tui.cli.commands.manage_rules:add_rules": ("rules",),

@@ -76,7 +76,10 @@ GROUPS = {
         *("list", "preview", "approve", "deny", "aside", "undo", "review", "start", "signal", "kill", "pause"),
         *("resume", "approvals", "revoke", "revert"),
     ),
-    "Inspect": ("attach", "watch", "serve", "phone", "ps", "history", "show", "logs", "story", "export"),
+    "Inspect": (
+        *("attach", "watch", "serve", "phone", "ps", "history", "show", "logs", "story", "export"),
+        "evidence",
+    ),
     "Rules": ("unasked", "explain", "rules", "config"),
     "Agents": ("install", "uninstall", "doctor", "mcp", "acp", "executor", "call", "tools", "agent", "demo"),
     "Service": ("status", "restart", "stop", "bring", "prune", "completions", "man"),

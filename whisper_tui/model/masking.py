@@ -1,5 +1,9 @@
 """Calls without the secrets in them, for lists, exports, logs and other programs."""
 
+import json
+from collections.abc import Callable, Sequence
+from typing import Any
+
 from whisper_tui.model.call import Argv, Command, CommandSpec, FileEdits, Function, Shell, ToolCall
 from whisper_tui.model.decision import (
     Approve,
@@ -7,6 +11,17 @@ from whisper_tui.model.decision import (
     PrefixScope,
     RuleScope,
     Scope,
+    masked_denial,
+)
+from whisper_tui.model.event import (
+    Decided,
+    DenialAdded,
+    Event,
+    Granted,
+    Judged,
+    PreviewStarted,
+    Started,
+    Submitted,
 )
 from whisper_tui.model.preview import Preview
 from whisper_tui.model.run import BackgroundProcess, Blocked
@@ -75,6 +90,93 @@ def masked_record(record: CallRecord) -> CallRecord:
     return record.model_copy(update=changes)
 
 
+_DERIVED = frozenset({"digest", "sha256", "before", "after", "preview"})
+"""Names of digests in events. Of a call with a secret they let anybody try what the secret is."""
+
+
+def masked_events(events: Sequence[Event], record: CallRecord | None) -> list[dict[str, Any]]:
+    """Return events as JSON with every secret in them replaced. `record`: the call that all are about, as it is now.
+
+    Where one of them holds a secret, the digests and the proofs of all are left out. The ticket of a call that can
+    still start is a secret as well.
+    """
+    hidden = _Hidden(record) if record is not None else None
+    plain = [json.loads(event.model_dump_json()) for event in events]
+    found = [_masked_event(event, hidden) for event in events]
+    if record is None:
+        return found
+    # A proof holds what the request and the verdict hold, and says nothing more that could be one.
+    without = [{name: value for name, value in each.items() if name != "proof"} for each in plain]
+    shown = [_without_digests(each) for each in found] if found != without else plain
+    return [_without_tokens(each) for each in shown] if record.is_open else shown
+
+
+def _masked_event(event: Event, hidden: "_Hidden | None") -> dict[str, Any]:
+    shown: Event = event
+    match event:
+        case Submitted() if hidden is not None:
+            shown = event.model_copy(update={"call": hidden.call(event.call)})
+        case Judged() if hidden is not None:
+            changes = {"verdict": hidden.verdict(event.verdict), "resolved": hidden.resolved(event.resolved)}
+            shown = event.model_copy(update=changes)
+        case Decided(decision=Approve() as approval):
+            edited, scope = approval.edited and masked_spec(approval.edited), _scope(approval.remember)
+            shown = event.model_copy(
+                update={"decision": approval.model_copy(update={"edited": edited, "remember": scope})}
+            )
+        case Started():
+            shown = event.model_copy(update={"spec": masked_spec(event.spec)})
+        case PreviewStarted(edited=CommandSpec() as edited):
+            shown = event.model_copy(update={"edited": masked_spec(edited)})
+        case Granted():
+            shown = event.model_copy(update={"grant": masked_grant(event.grant)})
+        case DenialAdded():
+            shown = event.model_copy(update={"denial": masked_denial(event.denial)})
+        case _:
+            pass
+    row: dict[str, Any] = json.loads(shown.model_dump_json())
+    row.pop("proof", None)
+    text = hidden.text if hidden is not None else masked
+    return {name: _each_text(value, text) for name, value in row.items()}
+
+
+def _each_text(value: Any, shown: Callable[[str], str]) -> Any:
+    """Return JSON with each text in it as `shown` returns it."""
+    match value:
+        case str():
+            return shown(value)
+        case dict():
+            return {name: _each_text(each, shown) for name, each in value.items()}
+        case list():
+            return [_each_text(each, shown) for each in value]
+        case _:
+            return value
+
+
+def _without_digests(value: Any) -> Any:
+    match value:
+        case dict():
+            return {
+                name: MASK
+                if name in _DERIVED and isinstance(each, str) and each
+                else dict.fromkeys(each, MASK)
+                if name == "contents" and isinstance(each, dict)
+                else _without_digests(each)
+                for name, each in value.items()
+            }
+        case list():
+            return list(map(_without_digests, value))
+        case _:
+            return value
+
+
+def _without_tokens(event: dict[str, Any]) -> dict[str, Any]:
+    for name, token in (("call", "ticket"), ("claim", "by")):
+        if isinstance(held := event.get(name), dict) and held.get(token):
+            event[name] = held | {token: MASK}
+    return event
+
+
 def mask_unless_undecided(record: CallRecord) -> CallRecord:
     """A call as lists show it: whole while a human has to decide about it, and masked from then on."""
     # Whoever approves a command must see exactly what is approved (decision 2).
@@ -110,67 +212,67 @@ class _Hidden:
             update={
                 "spec": masked_spec(call.spec),
                 "arguments": {name: self._deep(value) for name, value in arguments.items()},
-                "description": self._text(call.description),
+                "description": self.text(call.description),
             }
         )
 
     def verdict(self, verdict: Verdict) -> Verdict:
         return verdict.model_copy(
             update={
-                "reason": self._text(verdict.reason),
-                "rule": verdict.rule and self._text(verdict.rule),
+                "reason": self.text(verdict.reason),
+                "rule": verdict.rule and self.text(verdict.rule),
                 "risks": tuple(self._risk(risk) for risk in verdict.risks),
                 "prefixes": tuple(masked_words(prefix) for prefix in verdict.prefixes),
             }
         )
 
     def resolved(self, resolved: Resolved) -> Resolved:
-        problem = resolved.problem and self._text(resolved.problem)
+        problem = resolved.problem and self.text(resolved.problem)
         commands = tuple(self._meaning(meaning) for meaning in resolved.commands)
         variables = masked_environment(resolved.variables)
-        code = tuple(each.model_copy(update={"name": self._text(each.name)}) for each in resolved.code)
+        code = tuple(each.model_copy(update={"name": self.text(each.name)}) for each in resolved.code)
         own = resolved.own_shell
-        defines = {self._text(word): self._text(text) for word, text in own.defines.items()} if own else {}
+        defines = {self.text(word): self.text(text) for word, text in own.defines.items()} if own else {}
         shown = own and own.model_copy(update={"defines": defines})
         facts = {"problem": problem, "commands": commands, "variables": variables, "code": code, "own_shell": shown}
         return resolved.model_copy(update=facts)
 
     def process(self, process: BackgroundProcess) -> BackgroundProcess:
-        return process.model_copy(update={"command": self._text(process.command)})
+        return process.model_copy(update={"command": self.text(process.command)})
 
     def blocked(self, blocked: Blocked) -> Blocked:
         attempts = tuple(
-            attempt.model_copy(update={"subject": self._text(attempt.subject)}) for attempt in blocked.attempts
+            attempt.model_copy(update={"subject": self.text(attempt.subject)}) for attempt in blocked.attempts
         )
-        return blocked.model_copy(update={"attempts": attempts, "messages": tuple(map(self._text, blocked.messages))})
+        return blocked.model_copy(update={"attempts": attempts, "messages": tuple(map(self.text, blocked.messages))})
 
     def preview(self, preview: Preview) -> Preview:
         edited, report = preview.edited and masked_spec(preview.edited), preview.report
         if report is not None:
-            blocked = tuple(each.model_copy(update={"target": self._text(each.target)}) for each in report.blocked)
-            texts = {"left": tuple(map(self._text, report.left)), "problem": self._text(report.problem)}
+            blocked = tuple(each.model_copy(update={"target": self.text(each.target)}) for each in report.blocked)
+            texts = {"left": tuple(map(self.text, report.left)), "problem": self.text(report.problem)}
             report = report.model_copy(update={"blocked": blocked, **texts})
         return preview.model_copy(update={"edited": edited, "report": report})
 
     def _meaning(self, meaning: Meaning) -> Meaning:
         known = iter(masked_words([word or "" for word in meaning.words]))
         words = tuple(
-            None if word is None else self._text(shown) for word, shown in zip(meaning.words, known, strict=True)
+            None if word is None else self.text(shown) for word, shown in zip(meaning.words, known, strict=True)
         )
         assignments = {
-            name: MASK if value and is_secret_name(name) else value and self._text(value)
+            name: MASK if value and is_secret_name(name) else value and self.text(value)
             for name, value in meaning.assignments.items()
         }
         redirects = tuple(
-            each.model_copy(update={"target": each.target and self._text(each.target)}) for each in meaning.redirects
+            each.model_copy(update={"target": each.target and self.text(each.target)}) for each in meaning.redirects
         )
-        expanded = tuple(map(self._text, meaning.expanded))
+        expanded = tuple(map(self.text, meaning.expanded))
         changes = {"words": words, "assignments": assignments, "redirects": redirects, "expanded": expanded}
         return meaning.model_copy(update=changes)
 
     def _risk(self, risk: Risk) -> Risk:
         span = self._moved(risk.span) if risk.span and self._keeps_places else None
-        return risk.model_copy(update={"sentence": self._text(risk.sentence), "span": span})
+        return risk.model_copy(update={"sentence": self.text(risk.sentence), "span": span})
 
     def _moved(self, span: Span) -> Span:
         """Map a span to the masked text; a span inside a secret becomes the whole mask."""
@@ -202,7 +304,7 @@ class _Hidden:
     def _deep(self, value: object) -> object:
         match value:
             case str():
-                return self._text(value)
+                return self.text(value)
             case dict():
                 return {name: self._deep(each) for name, each in value.items()}
             case list():
@@ -210,7 +312,7 @@ class _Hidden:
             case _:
                 return value
 
-    def _text(self, text: str) -> str:
+    def text(self, text: str) -> str:
         # Longest first: a secret may contain another one.
         for value in sorted(self._values, key=len, reverse=True):
             # Replacing every `a` because the password is `a` would destroy the text and reveal the password.

@@ -236,11 +236,17 @@ READ_WHOLE = 64 * 1024 * 1024
 SMALL = 65_536
 """Total bytes up to which it is faster to read the files than to start a thread for them."""
 _CHUNK = 1024 * 1024
-_FILES = tuple(
+OUTPUT_FILES = tuple(
     stream + suffix
     for stream in (run_files.OUT, run_files.ERR)
     for suffix in ("", run_files.TAIL_SUFFIX, run_files.RING_SUFFIX)
 )
+"""The names of the files of recorded output, in the order of their digest."""
+
+
+def heading_of(name: str, size: int) -> bytes:
+    """Return what a digest of recorded output covers before the bytes of each file."""
+    return b"%s %d\n" % (name.encode(), size)
 
 
 class OutputCheck(NamedTuple):
@@ -264,17 +270,30 @@ class RecordedOutput:
             found = set(os.listdir(self._directory))  # noqa: PTH208 (one listing is cheaper than trying each file)
         except FileNotFoundError:
             found = set()
-        self._exists = bool(found)
-        self._paths = [(name, f"{self._directory}/{name}") for name in _FILES if name in found]
+        self.exists = bool(found)
+        self._paths = [(name, f"{self._directory}/{name}") for name in OUTPUT_FILES if name in found]
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the kept files."""
+        return [name for name, _ in self._paths]
 
     @property
     def is_small(self) -> bool:
         """True if it is small enough to be read in the event loop."""
         return sum(os.lstat(path).st_size for _, path in self._paths) <= SMALL
 
+    def contents(self, largest: int) -> Iterator[tuple[str, bytes]]:
+        """Yield the kept files that are no larger than that, by their names, in the order of their digest."""
+        for name, path in self._paths:
+            fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+            with os.fdopen(fd, "rb") as file:
+                if os.fstat(fd).st_size <= largest:
+                    yield name, file.read(largest)
+
     def digest(self) -> OutputDigest | None:
         """Return the digest of all kept files. None: there are no files."""
-        if not self._exists:
+        if not self.exists:
             return None
         made = hashlib.sha256()
         for name, path in self._paths:
@@ -282,7 +301,7 @@ class RecordedOutput:
             fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
             try:
                 size = os.fstat(fd).st_size
-                made.update(b"%s %d\n" % (name.encode(), size))
+                made.update(heading_of(name, size))
                 for start, end in _parts(size):
                     _add(made, fd, start, end)
             finally:

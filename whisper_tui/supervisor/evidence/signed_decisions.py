@@ -1,0 +1,146 @@
+"""The signature of a phone in an evidence file, verified by nothing but what is in it (decision 40)."""
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from whisper_tui.model.call import CommandSpec
+from whisper_tui.model.decision import Approve
+from whisper_tui.model.errors import InvalidRequest, NotAllowed, Refused
+from whisper_tui.model.event import Decided, PhoneChanged, PhoneYes
+from whisper_tui.model.evidence import SignatureFound
+from whisper_tui.model.four_words import four_words
+from whisper_tui.model.page_address import page_address
+from whisper_tui.model.phone_proof import PhoneProof, decision_challenge, digest_of, seen_document
+from whisper_tui.model.state import CallRecord
+from whisper_tui.supervisor.phones.passkeys import check_installed, decoded, key_digest, used_key
+
+_MAY_SYNC_AT, _MAY_SYNC = 32, 0x08
+"""Where authenticator data says that an account can copy the key."""
+LONGEST_WAIT_S = 120.0
+
+
+@dataclass(frozen=True)
+class ProvenKey:
+    """The key of a proof, as far as verifying needs it."""
+
+    credential_id: str
+    public_key: str
+    origin: str
+    rp_id: str
+    may_sync: bool
+    sign_count: int = 0
+    user: str = ""
+
+
+def signature_of(
+    decided: Decided, record: CallRecord, phones: Iterable[PhoneChanged], yes: PhoneYes | None
+) -> SignatureFound:
+    """Return the signature of a decision. `record`: the call as it was before; `phones`: all events of its phone.
+
+    `yes`: the last event before it by which a phone said yes.
+    """
+    proof = decided.proof
+    if proof is None:
+        return SignatureFound(signed="left out" if decided.by.surface == "phone" else "")
+    found = SignatureFound(signed="wrong", phone=decided.by.who, origin=proof.origin, seen=proof.seen)
+    try:
+        same_record = _check_document(proof, record)
+        if decided.by.surface != "phone":
+            raise ValueError("the decision is said to be of another surface than a phone")
+        if proof.decision == "deny" and decided.decision.kind == "deny":
+            return found.model_copy(update={"signed": "denial", "same_record": same_record})
+        key = key_digest(proof.public_key)
+        found = found.model_copy(update={"key": key, "words": four_words(key), "same_record": same_record})
+        _check_decision(decided, proof, record)
+        _check_phone(decided, proof, phones, yes)
+        challenge = decision_challenge(
+            str(record.number), proof.seen, proof.decision, decoded(proof.nonce), proof.expires
+        )
+        check_installed()
+    except NotAllowed as error:
+        return found.model_copy(update={"why": error.message})
+    except Refused as missing:
+        return found.model_copy(update={"signed": "unchecked", "why": missing.message})
+    except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
+        return found.model_copy(update={"why": str(error)})
+    try:
+        _verify(proof, challenge)
+    except (NotAllowed, ValueError, RecursionError) as error:
+        return found.model_copy(update={"why": error.message if isinstance(error, NotAllowed) else str(error)})
+    return found.model_copy(update={"signed": "verified"})
+
+
+def _check_document(proof: PhoneProof, record: CallRecord) -> bool:
+    """Raise `ValueError` if what was seen is not the call of the events. Returns True if their digests agree, too."""
+    if not proof.document:
+        return False
+    if digest_of(proof.document) != proof.seen:
+        raise ValueError("the document that was seen has another digest than the one that was signed")
+    seen, told = json.loads(proof.document), json.loads(seen_document(record))
+    if not isinstance(seen, dict) or seen.keys() != told.keys():
+        raise ValueError("the document that was seen is not one of this program")
+    # Another version may spell the same command otherwise.
+    if CommandSpec.model_validate_json(seen.pop("command")) != record.call.spec:
+        raise ValueError("the phone has seen another command")
+    told.pop("command")
+    same = bool(seen.pop("record") == told.pop("record"))
+    if different := [name for name in told if seen[name] != told[name]]:
+        raise ValueError(f"the phone has seen another {different[0]}")
+    return same
+
+
+def _check_decision(decided: Decided, proof: PhoneProof, record: CallRecord) -> None:
+    decision = decided.decision
+    if not proof.document:
+        raise ValueError("the document that was seen is missing")
+    if not isinstance(decision, Approve) or proof.decision not in {"approve", "apply"}:
+        raise ValueError("the phone has signed another decision")
+    if (decision.preview is not None) != (proof.decision == "apply"):
+        raise ValueError("the phone has signed another decision")
+    report = record.preview.report if record.preview is not None else None
+    if decision.preview is not None and (report is None or report.digest != decision.preview):
+        raise ValueError("the phone has signed the changes of another preview")
+    if decision.edited is not None or decision.remember is not None:
+        raise ValueError("the phone has signed neither an edit nor a standing approval")
+
+
+def _check_phone(decided: Decided, proof: PhoneProof, phones: Iterable[PhoneChanged], yes: PhoneYes | None) -> None:
+    last = max((each for each in phones if each.seq < decided.seq), key=lambda each: each.seq, default=None)
+    if last is None:
+        raise ValueError("no event says that this phone was paired")
+    if (last.public_key, last.origin, last.name) != (proof.public_key, proof.origin, decided.by.who):
+        raise ValueError("its key is not the one with which this phone was paired")
+    if last.change not in {"paired", "confirmed"}:
+        raise ValueError(f"the phone was {last.change} before")
+    try:
+        named = page_address(proof.origin)
+    except InvalidRequest as error:
+        raise ValueError(error.message) from None
+    if (named.origin, named.rp_id) != (proof.origin, proof.rp_id):
+        raise ValueError("it was made for another page")
+    if yes is None or yes.until is None or yes.by != decided.by:
+        raise ValueError("no event says that this phone has said yes")
+    if not proof.expires - LONGEST_WAIT_S - 1 <= yes.at < proof.expires or yes.at < last.may_approve_from:
+        raise ValueError("it was made at another time than the decision")
+
+
+def _verify(proof: PhoneProof, challenge: bytes) -> None:
+    assertion = proof.assertion
+    if assertion is None:
+        raise ValueError("there is no signature")
+    data = decoded(assertion.authenticator_data)
+    key = ProvenKey(
+        credential_id=assertion.credential_id,
+        public_key=proof.public_key,
+        origin=proof.origin,
+        rp_id=proof.rp_id,
+        may_sync=len(data) > _MAY_SYNC_AT and bool(data[_MAY_SYNC_AT] & _MAY_SYNC),
+    )
+    response = {
+        "clientDataJSON": assertion.client_data,
+        "authenticatorData": assertion.authenticator_data,
+        "signature": assertion.signature,
+    }
+    named = assertion.credential_id
+    used_key(key, challenge, json.dumps({"id": named, "rawId": named, "type": "public-key", "response": response}))
