@@ -461,6 +461,19 @@ async def test_notifications_are_switched_on_and_off_on_the_phone(site: Site, ph
     assert site.supervisor.pushed == {token: ""}
 
 
+async def test_a_browser_without_its_push_service_says_so(site: Site, phone: Phone) -> None:
+    await may_notify(phone)
+    # It never answers, and its time is over as soon as it is asked.
+    never = f"{TAKES_PUSHES}; PushManager.prototype.subscribe = () => new Promise(() => {{}})"
+    soon = "const later = setTimeout; window.setTimeout = (then, ms) => later(then, ms === 20_000 ? 0 : ms)"
+    await phone.browser.tell("Page.addScriptToEvaluateOnNewDocument", source=f"{never}; {soon}")
+    await phone.pair()
+    await phone.click("pushes")
+    await phone.says("The push service of this browser does not answer.")
+    await phone.says("Notify this phone when calls wait")
+    assert site.supervisor.pushed == {}
+
+
 async def test_a_phone_that_may_not_notify_says_so(site: Site, phone: Phone) -> None:
     denied = {"permission": {"name": "notifications"}, "setting": "denied", "origin": site.origin}
     await phone.browser.tell("Browser.setPermission", **denied)

@@ -33,7 +33,7 @@ PAGE = """\
         font-family: "Roboto Mono";
         src: url("static/fonts/RobotoMono-VariableFont_wght.ttf");
       }
-      html, body { height: 100%; margin: 0; overflow: hidden; background: #10151c; }
+      html, body { height: 100%; margin: 0; overflow: hidden; background: #10151c; touch-action: manipulation; }
       body .textual-terminal { height: 100vh; height: 100dvh; }
       .xterm .xterm-viewport { overflow: hidden !important; background: #10151c !important; }
       .note { display: none; position: absolute; inset: 0; z-index: 10; align-items: center; justify-content: center;

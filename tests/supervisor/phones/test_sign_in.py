@@ -1,5 +1,6 @@
 """A paired phone whose secret is lost signs in by its passkey, and gains nothing else by it."""
 
+import random
 from typing import Any
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from tests.supervisor.phones.authenticator import MAY_SYNC, USER_PRESENT, USER_VERIFIED, Authenticator
 from tests.supervisor.phones.conftest import DESK, ORIGIN, PhoneBench
 from tests.supervisor.phones.test_pairing import write_into_file
+from tests.supervisor.phones.test_yes import mutated
 from whisper_tui.model.errors import NotAllowed, UnknownPhone
 from whisper_tui.model.event import PhoneChanged
 from whisper_tui.model.phone import PairedPhone
@@ -94,6 +96,16 @@ async def test_the_key_of_somebody_else_is_not_that_of_the_phone(bench: PhoneBen
         await sign_in(bench, Authenticator(user=key.user))
     with pytest.raises(UnknownPhone, match="no paired phone has this passkey"):
         await sign_in(bench, Authenticator(credential_id=b"never paired"))
+
+
+async def test_none_of_200_changed_answers_is_accepted(bench: PhoneBench, key: Authenticator) -> None:
+    token, chance = await bench.pair(key), random.Random(43)
+    for _ in range(200):
+        challenge = await bench.phones.phone_sign_in_begin()
+        signed = key.assertion({**challenge.options, "rpId": "box.example.ts.net"})
+        with pytest.raises(NotAllowed):
+            await bench.phones.phone_sign_in(challenge.nonce, mutated(signed, chance))
+    assert not any(event.signed_in for event in told(bench)) and await bench.phones.phone_count(token) == 0
 
 
 async def test_a_request_is_answered_once_even_if_the_answer_was_wrong(bench: PhoneBench, key: Authenticator) -> None:

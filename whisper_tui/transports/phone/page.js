@@ -3,6 +3,7 @@
 
 const HOLD_MS = 800
 const RETRY_MS = [1000, 2000, 4000, 8000]
+const SILENT_MS = 20_000 // a push service without a connection is never done
 const REASONS = ['Not now.', 'Too risky: find a safer way.', 'Explain first why this is needed.']
 const SEVERE = /^Severe: /
 const MARKS = { new: '+', changed: '~', deleted: '−', moved: '→' }
@@ -335,7 +336,7 @@ async function switchPushes (button, on) {
     const { key } = await ask('phone_pushing')
     // One for another key would be in the way.
     await (await pushManager.getSubscription())?.unsubscribe()
-    const made = on ? await pushManager.subscribe({ userVisibleOnly: true, applicationServerKey: bytes(key) }) : null
+    const made = on ? await Promise.race([pushManager.subscribe({ userVisibleOnly: true, applicationServerKey: bytes(key) }), silence()]) : null
     await ask('phone_push_to', { endpoint: made?.endpoint ?? '' })
     await lookAtPushes()
   } catch (problem) {
@@ -344,6 +345,8 @@ async function switchPushes (button, on) {
     if (state.calls !== null && shownId() === null) showList()
   }
 }
+
+const silence = () => pause(SILENT_MS).then(() => { throw new Problem('push', 'The push service of this browser does not answer.', 'Try again later.') })
 
 // What a notification says is on the screen now.
 async function closeNotifications () {
