@@ -65,9 +65,9 @@ def _events(
     rows: Sequence[tuple[int, _Pattern]], seq: int, end: bytes
 ) -> Iterator[tuple[int, int, str, bytes | None, str, bytes]]:
     for number, pattern in rows:
-        for body in pattern.bodies:
+        for place, body in enumerate(pattern.bodies):
             text = body.replace(str(_CALL), str(number)).replace(str(_SEQ), str(seq))
-            linked = written(seq, text, str(number))
+            linked = written(seq, text, f"{number} {_SESSION}" if place == 0 else str(number))
             end = linked.link(end)
             yield seq, number, text, linked.salt, linked.about, end
             seq += 1

@@ -14,8 +14,9 @@ Signed = Literal["", "verified", "wrong", "unchecked", "left out", "denial"]
 denial needs no signature. Empty: no phone has decided."""
 
 
-OutputFound = Literal["", "same", "changed", "digest only"]
-"""Of recorded output. *same*: it is in the file, and is what the chain has a digest of. Empty: there is no digest."""
+OutputFound = Literal["", "same", "changed", "digest only", "unproven"]
+"""Of recorded output. *same*: it is in the file, and is what the chain has a digest of. *unproven*: it is in the file,
+and the chain does not prove its digest. Empty: there is no digest."""
 NotedFound = Literal["", "same", "outside"]
 
 
@@ -79,7 +80,7 @@ class CallFound(Value):
     state: str
     """`waiting`, `running`, or the kind of its ending."""
     backing: Backing
-    """Of the event that has brought it."""
+    """Of all its events: *chain* if it stands behind each of them."""
     is_complete: bool
     """True if no event about it up to the end of the chain can be missing."""
     output: OutputFound = ""

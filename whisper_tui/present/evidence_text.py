@@ -47,6 +47,7 @@ _OUTPUT = {
     "": "",
     "same": "; its recorded output is in the file, unchanged",
     "changed": "; its recorded output is in the file, and was changed",
+    "unproven": "; output of it is in the file, and nothing proves it",
     "digest only": "; its recorded output is not in the file, and its digest is",
 }
 

@@ -2,6 +2,7 @@
 
 from tests.mutations.table.agents_of_editors import AGENTS_OF_EDITORS
 from tests.mutations.table.edits_of_files import EDITS_OF_FILES
+from tests.mutations.table.evidence import EVIDENCE
 from tests.mutations.table.hostile_text import HOSTILE_TEXT
 from tests.mutations.table.phones import PHONES
 from tests.mutations.table.places import PLACES
@@ -34,4 +35,5 @@ MUTATIONS = (
     *PREVIEWS,
     *PLACES,
     *PHONES,
+    *EVIDENCE,
 )

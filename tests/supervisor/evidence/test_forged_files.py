@@ -128,6 +128,13 @@ async def test_each_line_that_is_missing_twice_or_elsewhere_is_found(denied: Evi
     assert not denied.rewritten(lines).problems
 
 
+async def test_a_gap_is_missed_though_the_chain_was_made_again(denied: EvidenceBench) -> None:
+    lines = denied.lines()
+    at = place_of(lines, "decided")
+    (problem,) = denied.rewritten(chained_anew([*lines[:at], *lines[at + 1 :]])).problems
+    assert "one is missing before it" in problem
+
+
 async def test_a_denial_that_was_left_out_is_missed(denied: EvidenceBench) -> None:
     lines = denied.lines()
     for kind in ("decided", "finished", "judged"):

@@ -15,6 +15,8 @@ from whisper_tui.model.phone import MOST_LINES, PhoneCall
 from whisper_tui.model.state import Waiting
 from whisper_tui.policy.rules.rule import NO_RULES, Rules
 from whisper_tui.present import phone_text
+from whisper_tui.supervisor.evidence.bundle_writer import EvidenceWriter, write_file
+from whisper_tui.supervisor.evidence.evidence_check import check_evidence
 from whisper_tui.supervisor.runs.local_executor import LocalExecutor
 from whisper_tui.supervisor.settings import SupervisorSettings
 from whisper_tui.supervisor.supervisor import Supervisor
@@ -82,6 +84,12 @@ async def test_the_changes_that_are_shown_are_made(live: LivePhones, key: Authen
     record = await live.record(call_id)
     assert record.preview is not None and record.preview.report is not None and record.applies
     assert proof is not None and record.preview.report.digest in proof.document and proof.decision == "apply"
+    file = live.workspace / "evidence.json"
+    write_file(EvidenceWriter(Path(live.home.state), lambda: live.now), file, [call_id], None, contents=True)
+    report = check_evidence(file)
+    (decision,) = report.calls[0].decisions
+    assert report.problems == () and decision.applies == record.preview.report.digest
+    assert decision.signature.signed == "verified" and decision.signature.same_record
 
 
 async def test_another_preview_than_the_shown_one_is_not_applied(live: LivePhones, key: Authenticator) -> None:

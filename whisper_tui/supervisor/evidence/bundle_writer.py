@@ -29,6 +29,7 @@ from whisper_tui.supervisor.evidence.bundle_lines import (
     UnlinkedEvent,
     spelled,
 )
+from whisper_tui.supervisor.journal.counters import subject_of
 from whisper_tui.supervisor.journal.sqlite_file import (
     REPORT_S,
     START,
@@ -287,6 +288,8 @@ def _chain(db: sqlite3.Connection, chosen: _Chosen, opening: Opening) -> Iterato
         if masked:
             yield MaskedEvent(seq=text.seq, about=text.about, commitment=committed, body=masked)
         elif masked is not None:
+            if subject_of(EVENT.validate_json(text.body)) != text.about:
+                raise _damaged(text.seq)
             yield ShownEvent(seq=text.seq, salt=text.salt.hex(), body=_text(text.seq, text.body))
     if expected != opening.last + 1 or end.hex() != opening.end:
         raise Refused(

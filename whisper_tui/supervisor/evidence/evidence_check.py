@@ -26,12 +26,23 @@ from whisper_tui.model.event import (
     Started,
     Submitted,
 )
-from whisper_tui.model.evidence import CallFound, DecisionFound, EvidenceReport, NotedFound, OutputFound, SignatureFound
+from whisper_tui.model.evidence import (
+    Backing,
+    CallFound,
+    DecisionFound,
+    EvidenceReport,
+    NotedFound,
+    OutputFound,
+    SignatureFound,
+)
 from whisper_tui.model.state import CallRecord, Ended, Unjudged
 from whisper_tui.supervisor.evidence.bundle_reader import Bundle, BundleProblem, PlacedEvent, read_bundle
 from whisper_tui.supervisor.evidence.signed_decisions import signature_of
 from whisper_tui.supervisor.journal.sqlite_file import Head
 from whisper_tui.supervisor.runs.executor import RunKey
+
+LEEWAY_S = 1.0
+"""Seconds between the verdict by a standing approval and the decision that follows from it, at most."""
 
 
 def check_evidence(path: Path, noted: Head | None = None) -> EvidenceReport:
@@ -68,7 +79,7 @@ class _Check:
         calls = tuple(self._call(call_id, self._calls[call_id]) for call_id in opening.calls if call_id in self._calls)
         self._check_left_out()
         for key in self._bundle.outputs:
-            if not any(call.id == key.call_id and call.output in {"same", "changed"} for call in calls):
+            if key.call_id not in self._calls:
                 self._problems.append(f"it holds output of call {key.call_id} of which no event says anything")
         noted = self._compared()
         counts = [placed.backing for placed in self._bundle.events]
@@ -186,9 +197,9 @@ class _Check:
             risks=tuple(risk.sentence for risk in record.verdict.risks) if record.verdict is not None else (),
             decisions=tuple(decisions),
             state=record.state.ending.kind if isinstance(record.state, Ended) else record.state.kind,
-            backing=first.backing,
+            backing=_weakest(events),
             is_complete=first.backing != "nothing",
-            output=self._output(call_id, [placed.event for placed in events]),
+            output=self._output(call_id, events),
         )
 
     def _check_order(self, call_id: str, event: object, record: CallRecord) -> None:
@@ -244,25 +255,30 @@ class _Check:
             return ""
         held = given.grant if isinstance(given, Granted) else given.denial
         until = given.grant.until if isinstance(given, Granted) else None
-        over = self._revoked.get(name, event.seq) < event.seq or (until is not None and event.at > until)
+        over = self._revoked.get(name, event.seq) < event.seq or (until is not None and event.at > until + LEEWAY_S)
         if over or held.session_id != record.call.session_id:
             self._problems.append(f"call {record.id} was decided by {name}, which did not hold for it any more")
         after = f" after call {given.grant.from_call}" if isinstance(given, Granted) else ""
         doubt = "" if is_proven else ", which is not proven"
         return f"given{after} by {held.by.who or 'somebody'} ({held.by.surface}){doubt}"
 
-    def _output(self, call_id: str, events: Sequence[object]) -> OutputFound:
-        settled = [each.digest for each in events if isinstance(each, Settled) and each.digest is not None]
-        held = [key for key in self._bundle.outputs if key.call_id == call_id]
-        if not settled:
-            if held:
-                self._problems.append(f"it holds output of call {call_id} of which no event says anything")
-            return ""
-        noted = settled[-1]
-        found = self._bundle.outputs.get(RunKey(call_id, noted.attempt))
-        if found is None or not any(held):
+    def _output(self, call_id: str, events: Sequence[PlacedEvent]) -> OutputFound:
+        noted = [(each.event.digest, each.backing) for each in events if isinstance(each.event, Settled)]
+        held = {key: found for key, found in self._bundle.outputs.items() if key.call_id == call_id}
+        digest, backing = noted[-1] if noted else (None, "nothing")
+        if digest is None:
+            return "unproven" if held else ""
+        found = held.pop(RunKey(call_id, digest.attempt), None)
+        if held:
+            self._problems.append(f"it holds output of call {call_id} of which no event says anything")
+        if found is None:
             return "digest only"
-        if found == noted.sha256:
-            return "same"
-        self._problems.append(f"the output of call {call_id} is not the recorded one")
-        return "changed"
+        if found != digest.sha256:
+            self._problems.append(f"the output of call {call_id} is not the recorded one")
+            return "changed"
+        return "same" if backing == "chain" else "unproven"
+
+
+def _weakest(events: Sequence[PlacedEvent]) -> Backing:
+    backings = {placed.backing for placed in events}
+    return "nothing" if "nothing" in backings else "masked" if "masked" in backings else "chain"
