@@ -52,6 +52,18 @@ async def test_an_edit_a_rule_and_a_standing_approval_are_told_apart(bench: Evid
     assert memory.by.surface == "memory" and memory.standing == f"given after call {first} by tester (library)"
 
 
+async def test_a_denial_for_the_session_names_who_gave_it(bench: EvidenceBench) -> None:
+    session = await bench.session()
+    waiting = await bench.submit(session, "curl", "a")
+    await bench.supervisor.deny_for_session(session, ("curl",), "no network", HUMAN)
+    later = await bench.submit(session, "curl", "b")
+    await bench.state(waiting, "ended")
+    report = bench.report(waiting, later)
+    assert report.problems == ()
+    assert decision_of(report, waiting).by == HUMAN and decision_of(report, later).by.surface == "memory"
+    assert decision_of(report, later).standing == "given by tester (library)"
+
+
 async def test_a_call_that_nobody_has_decided_says_how_it_ended(bench: EvidenceBench) -> None:
     call_id = await bench.asked()
     await bench.supervisor.withdraw(call_id, "it waited for 60 s")

@@ -106,7 +106,7 @@ class _Check:
                 self._sessions[session.id] = session
                 if placed.backing == "chain":
                     self._linked_sessions.add(session.id)
-            case SessionDescribed():
+            case SessionDescribed() if placed.backing == "chain":
                 if (known := self._sessions.get(event.session_id)) is not None:
                     self._sessions[known.id] = known.model_copy(update={"client": event.client})
             case Granted() | DenialAdded() | GrantRevoked() | DenialLifted():
@@ -272,7 +272,7 @@ class _Check:
         if held:
             self._problems.append(f"it holds output of call {call_id} of which no event says anything")
         if found is None:
-            return "digest only"
+            return "" if backing == "masked" else "digest only"
         if found != digest.sha256:
             self._problems.append(f"the output of call {call_id} is not the recorded one")
             return "changed"
