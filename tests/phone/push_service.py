@@ -24,7 +24,7 @@ class PushService:
         self.got: list[tuple[str, dict[str, str], bytes]] = []
         """The first line, the headers and the rest of each request."""
 
-    async def addresses(self, host: str, port: int) -> tuple[str, ...]:
+    def addresses(self, host: str, port: int) -> tuple[str, ...]:
         """Where the name leads to, in the place of the internet."""
         assert (host, port) == (NAME, self.port)
         return ("127.0.0.1",)

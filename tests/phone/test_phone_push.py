@@ -3,6 +3,7 @@
 import asyncio
 import socket
 import ssl
+import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -16,10 +17,11 @@ from tests.phone.served_page import BOUND_S
 from tests.supervisor.phones.authenticator import Authenticator, b64, unb64
 from tests.supervisor.phones.conftest import DESK, PhoneBench, bench
 from whisper_tui.model.push_endpoint import PushOrder
-from whisper_tui.notify import phone_push, public_address
+from whisper_tui.notify import phone_push
 from whisper_tui.notify.phone_push import PhonePush
-from whisper_tui.notify.public_address import NotPublic, is_public, public_addresses
 from whisper_tui.supervisor.phones.push_key import VALID_S
+from whisper_tui.system import public_address
+from whisper_tui.system.public_address import NotPublic, is_public, public_addresses
 
 __all__ = ["bench"]
 
@@ -145,10 +147,7 @@ async def test_a_certificate_has_to_be_that_of_the_service(bench: PhoneBench, se
     assert problem is not None and "certificate" in problem.lower()
     await bench.phones.phone_push_to(token, f"https://other.example:{service.port}/")
 
-    async def addresses(host: str, port: int) -> tuple[str, ...]:
-        return ("127.0.0.1",)
-
-    problem = await PhonePush(bench.phones, addresses=addresses, tls=service.trust).ping()
+    problem = await PhonePush(bench.phones, addresses=lambda *_: ("127.0.0.1",), tls=service.trust).ping()
     assert problem is not None and "certificate" in problem.lower()
     assert service.got == []
 
@@ -180,18 +179,18 @@ async def test_a_name_that_leads_inside_is_not_connected_to(
 ) -> None:
     # One public address beside it does not help.
     names_lead_to(monkeypatch, "8.8.8.8", address)
-    problem = await PhonePush(bench.phones, tls=service.trust).ping()
+    problem = await PhonePush(bench.phones, addresses=public_addresses, tls=service.trust).ping()
     assert problem is not None and "is no address of another machine on the internet" in problem
     assert service.got == []
 
 
-async def test_a_public_address_of_this_machine_is_not_connected_to(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_public_address_of_this_machine_is_not_connected_to(monkeypatch: pytest.MonkeyPatch) -> None:
     names_lead_to(monkeypatch, "127.0.0.1")
     monkeypatch.setattr(public_address, "is_public", lambda _: True)
     with pytest.raises(NotPublic):
-        await public_addresses("box.example", 443)
+        public_addresses("box.example", 443)
     monkeypatch.setattr(public_address, "is_own_address", lambda _: False)
-    assert await public_addresses("box.example", 443) == ("127.0.0.1",)
+    assert public_addresses("box.example", 443) == ("127.0.0.1",)
 
 
 async def test_a_name_that_is_none_is_a_problem(
@@ -201,7 +200,7 @@ async def test_a_name_that_is_none_is_a_problem(
         raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
 
     monkeypatch.setattr(socket, "getaddrinfo", look_up)
-    problem = await PhonePush(bench.phones, tls=service.trust).ping()
+    problem = await PhonePush(bench.phones, addresses=public_addresses, tls=service.trust).ping()
     assert problem is not None and "Name or service not known" in problem
 
 
@@ -210,7 +209,7 @@ class Slow:
 
     def __init__(self) -> None:
         self.rounds = 0
-        self.go_on = asyncio.Event()
+        self.go_on = threading.Event()
 
     def push_orders(self) -> tuple[PushOrder, ...]:
         self.rounds += 1
@@ -219,8 +218,8 @@ class Slow:
     def push_gone(self, order: PushOrder) -> None:
         raise AssertionError(order)
 
-    async def addresses(self, host: str, port: int) -> tuple[str, ...]:
-        await self.go_on.wait()
+    def addresses(self, host: str, port: int) -> tuple[str, ...]:
+        self.go_on.wait(BOUND_S)
         return ()
 
 

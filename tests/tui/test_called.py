@@ -299,7 +299,7 @@ class CountedPhones:
 
 async def test_phones_are_woken_under_the_same_rules() -> None:
     phones = CountedPhones()
-    background = Background(Scenario.begin(), NotifySettings(title=False), PhonePush(phones))
+    background = Background(Scenario.begin(), NotifySettings(title=False), PhonePush(phones, addresses=lambda *_: ()))
     background.people.somebody = True
     background.scenario.ask("build")
     await background.look()
@@ -326,7 +326,7 @@ async def test_phones_are_woken_under_the_same_rules() -> None:
     await background.look()
     assert phones.rounds == 2
     for settings in (ALWAYS.model_copy(update={"quiet": "22:00-23:00"}), NotifySettings(when="never")):
-        quiet = Background(Scenario.begin(), settings, PhonePush(phones))
+        quiet = Background(Scenario.begin(), settings, PhonePush(phones, addresses=lambda *_: ()))
         quiet.scenario.ask("build")
         await quiet.look()
     assert phones.rounds == 2
@@ -334,7 +334,7 @@ async def test_phones_are_woken_under_the_same_rules() -> None:
 
 async def test_a_problem_with_pushes_is_reported_until_they_work() -> None:
     phones = CountedPhones()
-    background = Background(Scenario.begin(), ALWAYS, PhonePush(phones))
+    background = Background(Scenario.begin(), ALWAYS, PhonePush(phones, addresses=lambda *_: ()))
     for problem in ("the key is damaged", "the key is damaged", ""):
         phones.problem = problem
         background.scenario.ask("build")

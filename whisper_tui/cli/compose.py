@@ -270,6 +270,7 @@ class _Notifications:
             return
         from whisper_tui.notify.notifier import BackgroundNotifier
         from whisper_tui.notify.phone_push import PhonePush
+        from whisper_tui.system.public_address import public_addresses
 
         supervisor = self._supervisor
         self._notifier = notifier = BackgroundNotifier(
@@ -278,7 +279,7 @@ class _Notifications:
             supervisor.presences,
             self._report,
             buttons=self._buttons(),
-            push=PhonePush(supervisor.phones) if supervisor.phones is not None else None,
+            push=PhonePush(supervisor.phones, addresses=public_addresses) if supervisor.phones is not None else None,
         )
         supervisor.listen(notifier.on_event)
         supervisor.stall_monitor.listen(notifier.stalled)

@@ -2,13 +2,13 @@
 
 import asyncio
 import ssl
-from collections.abc import Awaitable, Callable
+import threading
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Protocol
 
 from whisper_tui.model.errors import WhisperError
 from whisper_tui.model.push_endpoint import PushEndpoint, PushOrder, push_endpoint
-from whisper_tui.notify.public_address import public_addresses
 
 PUSH_S = 10.0
 """Seconds for one push, from looking up its service to the answer."""
@@ -43,10 +43,10 @@ class PhonePush:
         self,
         phones: PushedPhones,
         *,
-        addresses: Callable[[str, int], Awaitable[tuple[str, ...]]] = public_addresses,
+        addresses: Callable[[str, int], tuple[str, ...]],
         tls: ssl.SSLContext | None = None,
     ) -> None:
-        """`addresses` finds those of a host that may be connected to. `tls` None: the system's certificates."""
+        """`addresses` finds those of a host that may be connected to, and may wait. `tls` None: the system's own."""
         self._phones = phones
         self._addresses = addresses
         self._tls = tls
@@ -93,7 +93,7 @@ class PhonePush:
 
     async def _status(self, endpoint: PushEndpoint, authorization: str) -> int:
         """Send a push. Returns the status of the answer; a redirection is not followed."""
-        addresses = (await self._addresses(endpoint.host, endpoint.port))[:MOST_ADDRESSES]
+        addresses = (await self._looked_up(endpoint))[:MOST_ADDRESSES]
         if self._tls is None:
             self._tls = await asyncio.to_thread(ssl.create_default_context)
         problem = OSError("it has no address")
@@ -111,6 +111,30 @@ class PhonePush:
             finally:
                 writer.transport.abort()
         raise problem
+
+    async def _looked_up(self, endpoint: PushEndpoint) -> tuple[str, ...]:
+        loop = asyncio.get_running_loop()
+        answer: asyncio.Future[tuple[str, ...]] = loop.create_future()
+
+        def settle(found: tuple[str, ...], problem: OSError | None) -> None:
+            if not answer.done():
+                answer.set_result(found) if problem is None else answer.set_exception(problem)
+
+        def look_up() -> None:
+            found: tuple[str, ...] = ()
+            problem: OSError | None = None
+            try:
+                found = self._addresses(endpoint.host, endpoint.port)
+            except OSError as error:
+                problem = error
+            except UnicodeError as error:
+                problem = OSError(str(error))
+            with suppress(RuntimeError):  # the loop is closed: nobody waits
+                loop.call_soon_threadsafe(settle, found, problem)
+
+        # In a daemon: a name server that does not answer must not keep the supervisor from ending.
+        threading.Thread(target=look_up, name=f"look up {endpoint.host}", daemon=True).start()
+        return await answer
 
 
 async def _asked(

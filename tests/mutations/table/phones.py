@@ -112,14 +112,14 @@ PHONES = (
     ),
     Mutation(
         "pushes go to the internet alone",
-        "whisper_tui.notify.public_address.public_addresses",
+        "whisper_tui.system.public_address.public_addresses",
         "is_public(address)",
         "True",
         (PUSH + "test_a_name_that_leads_inside_is_not_connected_to",),
     ),
     Mutation(
         "no push goes to this machine",
-        "whisper_tui.notify.public_address.public_addresses",
+        "whisper_tui.system.public_address.public_addresses",
         "is_own_address(address)",
         "False",
         (PUSH + "test_a_public_address_of_this_machine_is_not_connected_to",),

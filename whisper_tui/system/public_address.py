@@ -4,11 +4,8 @@ A browser names the host to which the supervisor sends pushes. Without this, it 
 reaches.
 """
 
-import asyncio
 import ipaddress
 import socket
-import threading
-from contextlib import suppress
 
 from whisper_tui.system.own_address import is_own_address
 
@@ -23,9 +20,13 @@ class NotPublic(OSError):
     """A host has an address of this machine or of a private network."""
 
 
-async def public_addresses(host: str, port: int) -> tuple[str, ...]:
-    """Return the addresses of a host. Raises `NotPublic` if any is not public, and `OSError` if there are none."""
-    found = await _resolved(host, port)
+def public_addresses(host: str, port: int) -> tuple[str, ...]:
+    """Return the addresses of a host. Raises `NotPublic` if any is not public, and `OSError` if there are none.
+
+    It may wait for a name server, for as long as the system lets it.
+    """
+    infos = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    found = tuple(dict.fromkeys(str(info[4][0]) for info in infos))
     for address in found:
         if not is_public(address) or is_own_address(address):
             raise NotPublic(f"{host} is {address}, which is no address of another machine on the internet")
@@ -40,27 +41,3 @@ def is_public(address: str) -> bool:
     if parsed in _NAT64:
         return is_public(str(ipaddress.IPv4Address(int(parsed) & 0xFFFFFFFF)))
     return parsed.is_global and parsed in _UNICAST and not any(parsed in tunnel for tunnel in _TUNNELS)
-
-
-async def _resolved(host: str, port: int) -> tuple[str, ...]:
-    loop = asyncio.get_running_loop()
-    answer: asyncio.Future[tuple[str, ...]] = loop.create_future()
-
-    def settle(found: tuple[str, ...], problem: OSError | None) -> None:
-        if not answer.done():
-            answer.set_result(found) if problem is None else answer.set_exception(problem)
-
-    def look_up() -> None:
-        found: tuple[str, ...] = ()
-        problem: OSError | None = None
-        try:
-            infos = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-            found = tuple(dict.fromkeys(str(info[4][0]) for info in infos))
-        except (OSError, UnicodeError) as error:
-            problem = error if isinstance(error, OSError) else OSError(str(error))
-        with suppress(RuntimeError):  # the loop is closed: nobody waits
-            loop.call_soon_threadsafe(settle, found, problem)
-
-    # In a daemon: a name server that does not answer must not keep the supervisor from ending.
-    threading.Thread(target=look_up, name=f"look up {host}", daemon=True).start()
-    return await answer
