@@ -1,12 +1,16 @@
 """Somebody who edits files after a transition was killed loses nothing, and is told which changes stay beside that."""
 
+import random
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+from tests.changes.kills import Scene, is_killed
 from tests.changes.overlay import previewed
+from tests.changes.random_work import RandomWork, has_twin, make_tree
 from tests.changes.trees import public_directory
 from tests.outside import needs_overlays
 from whisper_tui.changes import transition
@@ -46,7 +50,12 @@ def rename(path: Path) -> None:
     path.rename(path.with_name(f"{path.name} renamed"))
 
 
-WORKS: dict[str, tuple[str, Callable[[Path], None]]] = {
+def change_all(top: Path, change: Callable[[Path], object]) -> None:
+    for name in NAMES:
+        change(top / name)
+
+
+WORKS: dict[str, tuple[str, Callable[[Path], object]]] = {
     "writes in place": ("begin\n", write_in_place),
     "writes a large file": ("begin\n" * (LARGE_BYTES // 6 + 10), write_in_place),
     "replaces": ("begin\n", replace),
@@ -85,7 +94,7 @@ def test_edits_after_a_kill_stay_and_what_stays_beside_them_is_named(monkeypatch
         for name in NAMES if content else ():
             (top / name).write_text(content)
         before = files_in(top)
-        previewed(store, top, lambda: [change(top / name) for name in NAMES] and None)
+        previewed(store, top, lambda: change_all(top, change))
         read_changes(str(store))
         if direction == "undo":
             transition.apply(str(store))
@@ -139,7 +148,7 @@ def test_what_stays_after_a_rollback_is_named_by_each_further_try():
         top.mkdir()
         for name in NAMES:
             (top / name).write_text("begin\n")
-        previewed(store, top, lambda: [replace(top / name) for name in NAMES] and None)
+        previewed(store, top, lambda: change_all(top, replace))
         read_changes(str(store))
         kill_after_first_step(monkeypatch, store, "apply")
         for name in NAMES[:2]:
@@ -150,3 +159,51 @@ def test_what_stays_after_a_rollback_is_named_by_each_further_try():
                 transition.apply(str(store))
             assert raised.value.left == [str(top / "f0")]
         assert files_in(top) == {"f0": f"begin\n{CHANGE}{EDIT}", "f1": f"begin\n{EDIT}", "f2": "begin\n"}
+
+
+def files_below(top: Path) -> list[Path]:
+    """The files of somebody who does not know of the names that are put beside them for a moment."""
+    return [path for path in sorted(top.rglob("*")) if path.is_file() and ".whisper" not in str(path)]
+
+
+def edit_at_random(top: Path, chance: random.Random, line: str) -> bool:
+    """Add a line to a file, save it anew with it, or make a file with it, as far as permissions allow."""
+    files = [path for path in files_below(top) if not path.is_symlink()]
+    with suppress(OSError):
+        path = chance.choice([*files, top / "mine"])
+        way = chance.choice(("append", "save", "make"))
+        if way == "make" or not path.exists():
+            path.with_name(f"mine {line.rsplit(maxsplit=1)[-1]}").write_text(line)
+        elif way == "append":
+            with path.open("ab") as file:
+                file.write(line.encode())
+        else:
+            new = path.with_name("saved")
+            new.write_bytes(path.read_bytes() + line.encode())
+            new.rename(path)
+        return True
+    return False
+
+
+def lost_edits(seed: int) -> list[str]:
+    """Preview a random sequence, kill one direction of it, edit, and finish it. Returns the edits that are gone."""
+    chance, work = random.Random(seed), seed + has_twin(seed)
+    with public_directory(chance.choice((None, "/dev/shm"))) as place, public_directory() as kept:
+        scene = Scene(place, kept, lambda top: make_tree(work, top), RandomWork(work, 10))
+        direction = chance.choice((transition.apply, transition.undo))
+        if direction is transition.undo:
+            transition.apply(scene.store)
+        is_killed(chance.randrange(50), lambda: direction(scene.store))
+        lines = [f"\nedit {number}\n" for number in range(3)]
+        made = [line for line in lines if edit_at_random(scene.top, chance, line)]
+        with suppress(Conflict, transition.TransitionFailed):
+            transition.resume(scene.store)
+        found = [path.read_bytes() for path in files_below(scene.top)]
+        return [line for line in made if not any(line.encode() in content for content in found)]
+
+
+@pytest.mark.parametrize("runs", [12, pytest.param(100, marks=pytest.mark.slow)])
+def test_no_edit_after_a_random_kill_of_a_random_sequence_is_lost(monkeypatch, runs):
+    monkeypatch.setattr(transition, "flush_file_system", lambda path: None)
+    seeds = random.SystemRandom().sample(range(10**9), runs)
+    assert {seed: lost for seed in seeds if (lost := lost_edits(seed))} == {}

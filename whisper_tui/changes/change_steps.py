@@ -80,8 +80,8 @@ class _ChangedSince(Exception):
 
 
 def _is_changed(found: Stamp, known: Stamp) -> bool:
-    """True if the content of a file is not the one that is known. Other steps may change what has several names."""
-    if found.is_directory or known.is_directory or found.links > 1:
+    """True if the content of a file is not the one that is known."""
+    if found.is_directory or known.is_directory:
         return found.is_directory != known.is_directory
     return (found.size, found.mtime) != (known.size, known.mtime)
 
@@ -293,13 +293,13 @@ class ChangeSteps:
         if found is None or change.before is None or found.inode != change.before.inode:
             if stamp(kept) is None:
                 raise Conflict([change.path])
-        elif elsewhere:
-            self._require_unchanged(found, change)
-            rename(at, self._part(number, change.path), RENAME_NOREPLACE)
         else:
-            self._require_unchanged(found, change)
-            self.contents.make_directory()
-            move(at, (AT_FDCWD, kept))
+            self._require_due(change, at)
+            if elsewhere:
+                rename(at, self._part(number, change.path), RENAME_NOREPLACE)
+            else:
+                self.contents.make_directory()
+                move(at, (AT_FDCWD, kept))
         if elsewhere:
             self._clear(number, change, at)
 
@@ -321,11 +321,20 @@ class ChangeSteps:
     def _exchange(self, change: FileChange, at: Place, new: Place) -> None:
         """Put a new file in the place of one that nobody has changed, or is about to change under its old name."""
         with leased(at) as lease:
-            self._require_unchanged(stamp(at[1], at[0]), change)
+            self._require_due(change, at)
             exchange(at, new)
             if lease is not None and lease.is_wanted():
                 exchange(at, new)
                 raise Conflict([change.path])
+
+    def _require_due(self, change: FileChange, at: Place) -> None:
+        """Raise `Conflict` if somebody has changed what a step is about to take away.
+
+        All of a directory is looked at only in a resumption: in a first try that has just been done.
+        """
+        self._require_unchanged(stamp(at[1], at[0]), change)
+        if self._new.resumed:
+            self._require_as_before(change, at)
 
     def _require_as_before(self, change: FileChange, at: Place) -> None:
         """Raise `Conflict` if somebody has changed the file of a change that was not begun, or anything in it."""
@@ -347,9 +356,12 @@ class ChangeSteps:
         return _is_changed(found, before) and _is_changed(found, after)
 
     def _has_changed_inside(self, change: FileChange, known: Inside) -> bool:
-        """True if somebody has added or changed anything in a directory."""
-        found = stamps_inside(self._real.at(change.path))
-        return any(name not in known or _is_changed(each, known[name]) for name, each in found.items())
+        """True if somebody has added or changed anything in a directory. Other steps change further names of files."""
+        found, others = stamps_inside(self._real.at(change.path)), {name for name, _ in change.relinks}
+        return any(
+            (name not in others or each.links == 1) and (name not in known or _is_changed(each, known[name]))
+            for name, each in found.items()
+        )
 
     def _require_unchanged(self, found: Stamp | None, change: FileChange) -> None:
         """Raise `Conflict` if somebody has changed a file since the last look.
