@@ -46,6 +46,7 @@ SUBCOMMANDS: dict[str, list[str]] = {
     "kill": ["1"],
     "logs": ["1"],
     "export": ["--format", "jsonl"],
+    "evidence": ["1"],
     "approvals": [],
     "revoke": ["7"],
     "story": ["command line"],
