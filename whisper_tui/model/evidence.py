@@ -105,4 +105,6 @@ class EvidenceReport(Value):
     """The sessions of which all calls are in it, by name and id."""
     noted: NotedFound = ""
     """Of an end that was kept elsewhere. *outside*: the chain in the file does not reach it. Empty: none was given."""
+    noted_at: int = 0
+    """The number of the event up to which that end proves the chain. 0: it proves nothing."""
     calls: tuple[CallFound, ...] = ()

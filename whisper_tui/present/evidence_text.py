@@ -94,8 +94,8 @@ def proven(report: EvidenceReport) -> Iterator[str]:
             yield f"No call of the session {session} is missing, up to event {last}"
     if report.noted == "same":
         yield (
-            "Up to the end that you named they are the events of the journal that had this end, and stood there when "
-            "it was noted"
+            f"Up to event {report.noted_at} they are the events of the journal that had the end that you named, and "
+            "stood there when it was noted"
         )
     for words, key, origin, number in _keys(report):
         yield (
@@ -114,10 +114,14 @@ def not_proven(report: EvidenceReport) -> Iterator[str]:
             "The end that you named is not in the part of the chain in this file: write it again with --head, or look "
             "for an end between its first and its last event"
         )
-    if report.first and report.noted != "same":
+    if report.first and str(report.noted_at) != report.end.partition(":")[0]:
+        these = f"the events after {report.noted_at}" if report.noted_at else "these"
+        late = [each.seq for each in decisions if each.seq > report.noted_at > 0]
+        which = f" (among them {count(len(late), 'decision')})" if late else ""
         yield (
-            "That these are the events of the machine's journal: whoever holds the machine can write another one, and "
-            "this file with it. An end of the journal that was kept elsewhere in time tells: evidence verify --head END"
+            f"That {these}{which} are events of the machine's journal: whoever holds the machine can write another "
+            "one, and this file with it. An end of the journal that was kept elsewhere later tells: evidence verify "
+            "--head END"
         )
     if report.unlinked:
         events = count(report.unlinked, "event")

@@ -5,6 +5,7 @@ import hashlib
 import json
 import random
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from whisper_tui.model.errors import InvalidRequest
 from whisper_tui.model.event import EVENT
 from whisper_tui.model.evidence import EvidenceReport
 from whisper_tui.model.phone_proof import decision_challenge
+from whisper_tui.present.evidence_text import not_proven
 from whisper_tui.supervisor.evidence.bundle_lines import (
     BundleLine,
     LeftOutEvents,
@@ -25,7 +27,7 @@ from whisper_tui.supervisor.evidence.bundle_lines import (
 )
 from whisper_tui.supervisor.evidence.evidence_check import check_evidence
 from whisper_tui.supervisor.journal.counters import subject_of
-from whisper_tui.supervisor.journal.sqlite_file import Head, commitment, link_over
+from whisper_tui.supervisor.journal.sqlite_file import Head, check_file, commitment, link_over
 from whisper_tui.supervisor.phones.passkeys import decoded
 
 Lines = list[BundleLine]
@@ -232,6 +234,7 @@ FORGERIES: dict[str, tuple[str, Callable[[dict[str, Any]], Any]]] = {
     "another phone": ("decided", lambda body: body["proof"].update(device_id="p000000000000")),
     "another name": ("decided", lambda body: body["by"].update(who="nexus")),
     "another surface": ("decided", lambda body: body["by"].update(surface="cockpit")),
+    "a way to run it": ("decided", lambda body: body["decision"].update(undoable=False)),
     "a standing approval": ("decided", lambda body: body["decision"].update(remember="exact_for_session")),
     "a revoked phone": ("phone_changed", lambda body: body.update(change="revoked")),
     "a phone that is too new": ("phone_changed", lambda body: body.update(may_approve_from=4e9)),
@@ -319,6 +322,31 @@ async def test_a_chain_that_was_cut_says_up_to_where_it_goes(denied: EvidenceBen
     assert report.problems == () and report.calls[0].decisions == ()
     assert int(report.end.partition(":")[0]) < noted.seq
     assert check_evidence(denied.file, noted).noted == "outside"
+
+
+async def test_an_end_that_was_noted_before_the_first_event_proves_nothing(bench: EvidenceBench) -> None:
+    await bench.deny(await bench.submit(await bench.session("other"), "make", "other"), "no")
+    noted = check_file(Path(bench.home.state) / "journal.sqlite").head
+    assert noted is not None
+    call_id = await bench.asked("rm", "-rf", "build")
+    await bench.deny(call_id, "no")
+    bench.write(call_id)
+    opening = bench.lines()[0]
+    assert isinstance(opening, Opening) and opening.before == noted.link.hex()
+    lines = with_other_text("finished", lambda body: body["ending"].update(reason="yes"))(bench.lines())
+    forged = with_other_text("decided", lambda body: body["decision"].update(reason="yes"))(lines)
+    assert bench.rewritten(chained_anew(forged)).problems == ()
+    assert check_evidence(bench.file, noted).noted == "outside"
+
+
+async def test_events_after_the_noted_end_are_not_said_to_be_the_journals(bench: EvidenceBench) -> None:
+    call_id = await bench.asked("rm", "-rf", "build")
+    noted = check_file(Path(bench.home.state) / "journal.sqlite").head
+    await bench.deny(call_id, "no")
+    bench.write(call_id)
+    report = check_evidence(bench.file, noted)
+    assert noted is not None and report.noted_at == noted.seq
+    assert any(f"the events after {noted.seq} (among them 1 decision)" in each for each in not_proven(report))
 
 
 async def test_a_beginning_that_was_cut_off_is_missed(denied: EvidenceBench) -> None:

@@ -32,8 +32,9 @@ def add_evidence(verbs: Subcommands) -> None:
         "write a file that proves what was decided about calls, or verify one",
         _evidence,
         details="`evidence verify FILE` needs the file alone: no supervisor, journal or network. Its exit code is 0 if "
-        "nothing in the file contradicts itself, 1 if something was changed, left out or forged, and 3 if the file "
-        "cannot be read, or if a phone's signature could not be checked because the extra `phone` is missing.",
+        "nothing in the file contradicts itself, 1 if something was changed, left out or forged, or if the end given "
+        "by --head is not in it, and 3 if the file cannot be read, or if a phone's signature could not be checked "
+        "because the extra `phone` is missing.",
     )
     parser.add_argument(
         "words", nargs="+", metavar="SESSION|ID", help="sessions and numbers of calls; or: verify, and the file"
@@ -99,8 +100,11 @@ def _verify(file: Path, head: "Head | None", *, as_json: bool) -> int:
     elif not report.problems:
         sys.stdout.writelines(f"{line}\n" for line in evidence_lines(report))
     for problem in report.problems:
-        complain(f"{file} proves nothing: {problem}")
+        complain(f"{file} proves nothing: {visible(problem)}")
     if report.problems:
+        return REFUSED
+    if report.noted == "outside":
+        complain(f"the end that you named is not in the part of the chain that {file} holds")
         return REFUSED
     return _unchecked(report)
 

@@ -60,9 +60,8 @@ class Bundle:
     """The subjects of the events that are left out."""
     outputs: dict[RunKey, str] = field(default_factory=dict)
     """The digest of the recorded output of runs."""
-    links: dict[int, bytes] = field(default_factory=dict)
-    """The link that the chain has at the number of the noted end."""
-    problems: list[str] = field(default_factory=list)
+    noted_link: bytes | None = None
+    """The link that the chain has at the number of the noted end. None: it does not have that number."""
 
 
 def read_bundle(path: Path, noted: Head | None) -> Bundle:
@@ -132,8 +131,8 @@ class _Reader:
         if (line.first == 0) != (line.last == 0) or line.first > line.last:
             raise BundleProblem("its first line names no part of a chain")
         self._bundle = Bundle(line)
+        # The link before the first event is only said to be one: an end that was noted there proves nothing after it.
         self._next, self._link = line.first, bytes.fromhex(line.before)
-        self._note_link(line.first - 1)
 
     def _unlinked(self, line: UnlinkedEvent) -> None:
         before = self._bundle.opening.first
@@ -170,12 +169,9 @@ class _Reader:
         if self._next > self._bundle.opening.last:
             raise BundleProblem("its chain goes on after the end that its first line names")
         self._link = link_over(self._link, self._next, about, committed)
-        self._note_link(self._next)
+        if self._noted is not None and self._next == self._noted.seq:
+            self._bundle.noted_link = self._link
         self._next += 1
-
-    def _note_link(self, seq: int) -> None:
-        if self._noted is not None and seq == self._noted.seq:
-            self._bundle.links[seq] = self._link
 
     def _add_output(self, line: RecordedStream) -> None:
         self._stage = max(self._stage, 2)

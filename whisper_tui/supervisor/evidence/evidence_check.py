@@ -95,6 +95,7 @@ class _Check:
             unlinked=counts.count("nothing"),
             sessions=tuple(self._named(each) for each in opening.sessions if each in self._linked_sessions),
             noted=noted,
+            noted_at=self._noted.seq if self._noted is not None and noted == "same" else 0,
             calls=calls,
         )
 
@@ -148,7 +149,7 @@ class _Check:
     def _compared(self) -> NotedFound:
         if self._noted is None:
             return ""
-        found = self._bundle.links.get(self._noted.seq)
+        found = self._bundle.noted_link
         if found is None:
             return "outside"
         if found != self._noted.link:

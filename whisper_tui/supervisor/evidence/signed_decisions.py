@@ -101,8 +101,8 @@ def _check_decision(decided: Decided, proof: PhoneProof, record: CallRecord) -> 
     report = record.preview.report if record.preview is not None else None
     if decision.preview is not None and (report is None or report.digest != decision.preview):
         raise ValueError("the phone has signed the changes of another preview")
-    if decision.edited is not None or decision.remember is not None:
-        raise ValueError("the phone has signed neither an edit nor a standing approval")
+    if decision != Approve(preview=decision.preview):
+        raise ValueError("the phone has signed neither an edit nor a standing approval, and no other way to run it")
 
 
 def _check_phone(decided: Decided, proof: PhoneProof, phones: Iterable[PhoneChanged], yes: PhoneYes | None) -> None:
