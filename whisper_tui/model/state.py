@@ -284,8 +284,13 @@ class CallRecord(Value):
 
     @property
     def changed_unasked(self) -> bool:
-        """True if it has ended and changed files although nobody was asked about it, and that is not undone."""
-        if not isinstance(self.state, Ended) or self.decided_by is None or self.decided_by_human:
+        """True if it has changed files although nobody was asked about it, and that is not undone."""
+        return self.decided_by is not None and not self.decided_by_human and self.has_changed
+
+    @property
+    def has_changed(self) -> bool:
+        """True if it has ended and is known to have changed files, and that is not undone."""
+        if not isinstance(self.state, Ended):
             return False
         if isinstance(self.spec.command, FileEdits):
             return isinstance(self.state.ending, HandedOver) and self.reverted_by is None

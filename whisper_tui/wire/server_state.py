@@ -153,7 +153,7 @@ class ServerState:
                 await self._agents.note(session)
 
 
-RowKind = Literal["list", "ps", "history", "show", "review", "approvals", "denials"]
+RowKind = Literal["list", "ps", "history", "show", "review", "changes", "approvals", "denials"]
 
 
 RowsAtOnce = Annotated[tuple[str, ...], Field(max_length=1000)]
@@ -173,7 +173,7 @@ class RowSource(Protocol):
         unmasked: bool = False,
     ) -> list[dict[str, Any]]:
         """Return rows of one kind. `show` needs a call id; `limit` and `text` are for `history`, and
-        `session` for that and `review`.
+        `session` for that, `review` and `changes`: the newest calls that have changed files, or may have.
 
         Secrets are masked, except in calls that wait for a human. `unmasked`: nowhere.
         """
@@ -198,6 +198,8 @@ OF_ROWS = frozenset({"rows", "open_calls", "open_rows"})
 """The operations of `RowSource`."""
 
 
+MOST_CHANGING = 1000
+"""How many past calls are looked through for changes."""
 ROWS_A_TURN, BRIEF_ROWS_A_TURN = 25, 100
 """Rows that are made before the event loop gets a turn."""
 
@@ -235,6 +237,10 @@ class Rows:
                     for record, its_session in named
                     if session in {None, record.call.session_id, its_session.name if its_session else None}
                 ]
+            case "changes":
+                records = await self._supervision.history(HistoryQuery(limit=MOST_CHANGING, session=session))
+                changing = (record for record in records if record.has_changed or record.not_kept_because)
+                return [call_details(shown(record), await self._session(record)) for record in changing]
             case "show":
                 record = await self._supervision.record(call_id or "")
                 stall = (await self._supervision.stalls()).get(record.id, NO_STALL)

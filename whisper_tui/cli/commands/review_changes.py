@@ -1,4 +1,4 @@
-"""`review`: what calls have changed that nobody was asked about, since a human has looked last."""
+"""`review`: what calls have changed, those that nobody was asked about since a human has looked last, or all."""
 
 import sys
 import time
@@ -8,13 +8,14 @@ from whisper_tui.cli.commands.approve import decider
 from whisper_tui.cli.commands.preview_calls import confirm
 from whisper_tui.cli.output_format import print_json
 from whisper_tui.cli.subcommand import DONE, REFUSED, Options, Subcommands, complain, minutes, supervisor_of
-from whisper_tui.model.errors import InvalidRequest, WhisperError
+from whisper_tui.model.errors import InvalidRequest, Refused, WhisperError
 from whisper_tui.model.text import visible
 
 if TYPE_CHECKING:
     from whisper_tui.wire.light_client import LightClient
 
 Row = dict[str, Any]
+_UNASKED = " unasked since the last review"
 
 
 def add_review(verbs: Subcommands) -> None:
@@ -25,12 +26,15 @@ def add_review(verbs: Subcommands) -> None:
         _review,
         details="These are calls that rules, standing approvals or their effects allowed, and that changed files. "
         "--done marks them as seen; --undo undoes them, the newest first. undo undoes one of them, or single "
-        "files.",
+        "files. With --all these are all of the last 1,000 calls that changed files, also those that you approved: "
+        "review --all --session S --for 3h --undo takes back what a session did in three hours.",
     )
+    review.add_argument("--all", action="store_true", help="also those that were approved, and those seen before")
     review.add_argument("--session", metavar="SESSION", help="only those of this session, by its name or id")
     review.add_argument(
         "--for", dest="minutes", type=minutes, metavar="TIME", help="only those of so long: 90m, 2h, 1d"
     )
+    review.add_argument("--except", dest="but", metavar="ID", nargs="+", default=[], help="without these calls")
     review.add_argument("--files", action="store_true", help="list the files, and the calls that changed each")
     review.add_argument("--done", action="store_true", help="mark all of them as seen")
     review.add_argument("--undo", action="store_true", help="undo all of them")
@@ -39,16 +43,20 @@ def add_review(verbs: Subcommands) -> None:
 
 
 def _review(options: Options) -> int:
-    if options.done and (options.session or options.minutes or options.undo):
+    if options.done and (options.session or options.minutes or options.undo or options.all or options.but):
         raise InvalidRequest("--done is about all of them", hint="Use it alone")
+    if options.all and options.undo and not (options.session or options.minutes):
+        raise InvalidRequest("--all --undo would undo everything", hint="Add --session SESSION or --for TIME")
     with supervisor_of(options) as supervisor:
-        rows = supervisor.ask("rows", kind="review", session=options.session)
+        rows = supervisor.ask("rows", kind="changes" if options.all else "review", session=options.session)
+        rows = [row for row in rows if row["id"] not in options.but]
         if options.minutes is not None:
             rows = [row for row in rows if row["since"] > time.time() - options.minutes * 60]
         if options.json:
             print_json(rows)
         else:
-            sys.stdout.writelines(f"{line}\n" for line in (_by_file(rows) if options.files else _by_call(rows)))
+            told = _by_file(rows) if options.files else _by_call(rows, "" if options.all else _UNASKED)
+            sys.stdout.writelines(f"{line}\n" for line in told)
         if not rows:
             return DONE
         if options.undo:
@@ -61,6 +69,9 @@ def _review(options: Options) -> int:
 
 def _undo(supervisor: "LightClient", rows: list[Row], options: Options) -> int:
     """Take the calls back, the newest first. One that cannot be undone does not keep the others."""
+    rows = [row for row in rows if not row["not_undoable_because"]]
+    if not rows:
+        raise Refused("none of these calls can be undone", hint="whisper-tui show ID says why")
     confirm(options, "whisper-tui review --undo asks again")
     failed = 0
     for row in sorted(rows, key=lambda row: row["since"], reverse=True):
@@ -73,15 +84,15 @@ def _undo(supervisor: "LightClient", rows: list[Row], options: Options) -> int:
     return REFUSED if failed else DONE
 
 
-def _by_call(rows: list[Row]) -> list[str]:
+def _by_call(rows: list[Row], which: str) -> list[str]:
     from whisper_tui.cli.commands.list_calls import words_of
     from whisper_tui.model.preview import ChangedFiles
     from whisper_tui.present.preview_text import changed_text
     from whisper_tui.present.quantities import count, date_and_time
 
     if not rows:
-        return ["Nothing was changed unasked since the last review"]
-    lines = [f"{count(len(rows), 'call')} changed files unasked since the last review:"]
+        return [f"Nothing was changed{which}"]
+    lines = [f"{count(len(rows), 'call')} changed files{which or ', or may have'}:"]
     for row in rows:
         when, session = date_and_time(row["since"]), visible(row["session"])
         lines.append(f"{visible(row['id'])}  {when}  {session}  {words_of(row)}")
