@@ -491,6 +491,7 @@ class ChangeSteps:
             elif change.op == ADD:
                 self._unadd(number, change, at, is_result)
             if not is_result:
+                self._clear(number, change, at)
                 self._require_nothing_else(change)
         self._clear(number, change, at)
         return stamp(at[1], at[0]) if before is not None and _is_alone(change) else None
