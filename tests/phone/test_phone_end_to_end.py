@@ -12,7 +12,7 @@ import pytest
 from tests.chromium import needs_chromium
 from tests.outside import outside_only
 from tests.phone.served_page import BOUND_S, free_port
-from tests.phone.test_phone_page import READ, SHOWN, Phone, may_notify, phone_at, pushed
+from tests.phone.test_phone_page import READ, Phone, may_notify, phone_at, pushed
 from tests.phone.tls_front import tls_front
 from tests.supervisor.phones.authenticator import Authenticator
 from tests.supervisor.phones.conftest import DESK, PhoneBench, bench
@@ -163,8 +163,7 @@ async def test_a_push_wakes_the_worker_which_asks_for_the_number(bench: PhoneBen
     await paired(bench, phone)
     await bench.asked("make", "one")
     await bench.asked("make", "two")
-    await pushed(phone)
-    await phone.until(f"{SHOWN}.then(shown => shown.length === 1 && shown[0] === '2 calls wait')")
+    await pushed(phone, "2 calls wait")
 
 
 async def test_a_revoked_phone_does_not_sign_in_again(bench: PhoneBench, phone: Phone) -> None:

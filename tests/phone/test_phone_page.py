@@ -1,6 +1,7 @@
 """The page of a phone in a real browser, with a passkey of its virtual authenticator."""
 
 import asyncio
+import itertools
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -481,15 +482,18 @@ async def test_a_phone_that_may_not_notify_says_so(site: Site, phone: Phone) -> 
     await phone.says("Notifications of this page are blocked in the settings of this browser.")
 
 
-async def pushed(phone: Phone) -> None:
-    """Wake the worker of the page, as a push service does it."""
+async def pushed(phone: Phone, words: str) -> None:
+    """Wake the worker of the page, as a push service does it, until its only notification has these words."""
     await phone.until("navigator.serviceWorker.ready.then(worker => worker.active.state === 'activated')")
     async with asyncio.timeout(BOUND_S):
-        while not phone.browser.workers:
-            await phone.browser.value("1")
-    (worker,) = phone.browser.workers.values()
-    given = {"origin": phone.origin, "registrationId": worker, "data": ""}
-    await phone.browser.tell("ServiceWorker.deliverPushMessage", **given)
+        for look in itertools.count():
+            # The browser drops a push, without a word, whose worker it has not stored yet.
+            if phone.browser.workers and look % 60 == 0:
+                given = {"origin": phone.origin, "registrationId": [*phone.browser.workers.values()][-1], "data": ""}
+                await phone.browser.tell("ServiceWorker.deliverPushMessage", **given)
+            if await phone.browser.value(SHOWN) == [words]:
+                return
+            await asyncio.sleep(0.05)
 
 
 async def test_a_push_is_shown_as_a_number_and_the_page_closes_it(
@@ -509,14 +513,12 @@ async def test_a_push_is_shown_as_a_number_and_the_page_closes_it(
     monkeypatch.setattr(site.supervisor, "phone_count", counted)
     for number, words in ((1, "1 call waits"), (2, "2 calls wait")):
         site.supervisor.waiting[str(number)] = waiting_call(number, command="make the-secret-release")
-        await pushed(phone)
-        await phone.until(f"{SHOWN}.then(shown => shown.length === 1 && shown[0] === {words!r})")
-    assert asked == list(site.supervisor.devices) * 2
+        await pushed(phone, words)
+    assert len(asked) >= 2 and set(asked) == set(site.supervisor.devices)
     site.supervisor.waiting.clear()
-    await pushed(phone)
-    await phone.until(f"{SHOWN}.then(shown => shown[0] === 'Nothing waits any more')")
-    await phone.browser.tell("Page.reload")
-    await phone.until(f"{SHOWN}.then(shown => shown.length === 0)")
+    await pushed(phone, "Nothing waits any more")
+    # Whoever looks at the page again has seen what it said.
+    await phone.until(f"(window.dispatchEvent(new Event('online')), {SHOWN}.then(shown => shown.length === 0))")
 
 
 async def test_a_push_without_a_pairing_says_no_number(site: Site, phone: Phone) -> None:
@@ -524,5 +526,4 @@ async def test_a_push_without_a_pairing_says_no_number(site: Site, phone: Phone)
     await phone.pair()
     await phone.says("Nothing waits")
     site.supervisor.devices.clear()
-    await pushed(phone)
-    await phone.until(f"{SHOWN}.then(shown => shown[0] === 'Calls wait for you')")
+    await pushed(phone, "Calls wait for you")

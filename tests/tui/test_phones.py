@@ -71,6 +71,13 @@ async def test_the_words_of_the_phone_are_on_the_card_once_a_phone_is_paired() -
         await cockpit.sees("The phone pixel was revoked by ada in the command line.")
 
 
+async def test_a_phone_that_signs_in_again_is_announced() -> None:
+    async with open_cockpit(workday()) as cockpit:
+        now = cockpit.screen.clock()
+        cockpit.scenario.supervisor.happen(paired(now), paired(now, signed_in=True, by=PHONE))
+        await cockpit.sees("The phone pixel signed in again with its passkey.")
+
+
 def test_a_phone_that_was_doubted_says_what_to_do() -> None:
     assert "whisper-tui phone confirm pixel" in phone_sentence(paired(0.0, change="doubted"))
 

@@ -348,9 +348,11 @@ async function switchPushes (button, on) {
 
 const silence = () => pause(SILENT_MS).then(() => { throw new Problem('push', 'The push service of this browser does not answer.', 'Try again later.') })
 
-// What a notification says is on the screen now.
+// What the notifications until now have said is on the screen now.
 async function closeNotifications () {
-  for (const shown of await (await navigator.serviceWorker?.ready)?.getNotifications?.({ tag: 'calls' }) ?? []) shown.close()
+  const now = Date.now()
+  const worker = await navigator.serviceWorker?.ready
+  for (const shown of await worker?.getNotifications?.({ tag: 'calls' }) ?? []) if (!(shown.timestamp > now)) shown.close()
 }
 
 // Of a phone that is a paired one no more.
