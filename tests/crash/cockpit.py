@@ -27,7 +27,7 @@ OPENS_S = 60.0
 """Seconds for which the human waits for a dialog: keys for the list would be text in one that opens late."""
 FILTER = "k=keyed"
 HELP = re.compile("Keys and signs")
-WAITING = re.compile(r"Call (\d+)  ◆ waiting for you")
+WAITING = re.compile(r"Call (\d+)  (?:bash  )?◆ waiting for you")
 RUNNING = re.compile(r"Call (\d+)  ▶ running")
 
 

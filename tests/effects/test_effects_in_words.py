@@ -55,7 +55,7 @@ LINES = {
     ],
     "make deploy": [
         "runs make deploy (Makefile): inspected, no risk known",
-        "make deploy: runs ./deploy.sh: not read, run by make deploy",
+        "runs ./deploy.sh: not read, run by make deploy",
         "gets 1 secret variable: OTHER_TOKEN",
         "make deploy: unknown: 2 commands run only if something is out of date",
     ],

@@ -11,7 +11,7 @@ from whisper_tui.effects import effects_of
 from whisper_tui.model.call import Shell
 from whisper_tui.model.effects import Effects
 from whisper_tui.present.effects_text import effect_lines
-from whisper_tui.tui.cockpit.call_card import effect_paragraphs
+from whisper_tui.tui.cockpit.effect_rows import effect_rows
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 
@@ -39,7 +39,9 @@ def effects(command: str, workspace: Path) -> Effects:
 
 
 def card(found: Effects) -> str:
-    return "\n".join("".join(span.text for span in (*p.margin, *p.spans)) for p in effect_paragraphs(found))
+    return "\n".join(
+        "".join(span.text for span in (*p.margin, *p.spans)) for p in effect_rows(found, Shell(text="")).paragraphs
+    )
 
 
 @pytest.mark.parametrize(

@@ -239,7 +239,7 @@ async def test_the_selection_stays_in_the_queue_when_a_call_is_decided_elsewhere
         await cockpit.select("3")
         scenario.approve("3")
         await cockpit.until(lambda: cockpit.selected == "4")
-        await cockpit.sees("Call 4  ◆ waiting for you")
+        await cockpit.sees("Call 4  bash  ◆ waiting for you")
 
 
 async def test_the_selected_call_stays_in_view_when_a_filter_is_cleared() -> None:

@@ -74,10 +74,13 @@ def test_a_directory_beside_the_workspace_is_not_inside_it() -> None:
     assert labels(*asked(spec, Resolved(program="/usr/bin/bash", cwd=f"{ROOT}-old"))) == {"Directory"}
 
 
-def test_the_reason_is_on_the_card_unless_a_risk_repeats_it() -> None:
+def test_the_reason_is_on_the_card_once() -> None:
     spec = CommandSpec(command=Shell(text="make"), cwd=ROOT)
-    assert labels(*asked(spec, reason="the script has changed since you approved it")) == {"Why asked"}
+    changed = "the script has changed since you approved it"
+    record, session = asked(spec, reason=changed)
+    assert f"not flagged  {changed}" in text_of(card(record, session)) and labels(record, session) == set()
     risk = Risk(id="destructive", sentence="Deletes files")
+    assert labels(*asked(spec, None, risk, reason=changed)) == {"Why asked"}
     assert labels(*asked(spec, None, risk, reason=risk.sentence)) == set()
 
 
@@ -271,13 +274,13 @@ async def test_a_risk_of_a_script_stands_on_the_card_once(tmp_path: Path) -> Non
     (tmp_path / "deploy.sh").chmod(0o755)
     text = "Deletes recursively without confirmation (`rm -rf`)"
     risk = Risk(id="destructive", sentence=f"./deploy.sh line 2: {text}")
-    async with open_cockpit(in_directory(tmp_path, "./deploy.sh", risks=(risk,))) as cockpit:
-        await cockpit.sees("3 risks, 1 named above: line 3: ")
+    async with open_cockpit(in_directory(tmp_path, "./deploy.sh", risks=(risk,)), size=(170, 48)) as cockpit:
+        await cockpit.sees("▲▲ severe  ./deploy.sh line 2: Deletes", "▲ runs ./deploy.sh", "▲ line 3  ")
         assert cockpit.text().count(text) == 1
     both = effects_of(Shell(text="./deploy.sh"), str(tmp_path), (str(tmp_path),), {}).code[0]
     risks = tuple(Risk(id=each.id, sentence=each.sentence_about("./deploy.sh")) for each in both.risks)
-    async with open_cockpit(in_directory(tmp_path, "./deploy.sh", risks=risks)) as cockpit:
-        await cockpit.sees("runs ./deploy.sh: 3 risks, named above")
+    async with open_cockpit(in_directory(tmp_path, "./deploy.sh", risks=risks), size=(170, 48)) as cockpit:
+        await cockpit.sees("▲ runs ./deploy.sh", "▲▲│ rm -rf ~/important")
         assert cockpit.text().count(text) == 1
 
 
@@ -301,9 +304,10 @@ def in_directory(directory: Path, text: str, *prefixes: tuple[str, ...], risks: 
 
 async def test_a_deletion_of_what_is_not_there_says_so_beside_its_risk(tmp_path: Path) -> None:
     risk = Risk(id="destructive", sentence="Deletes recursively without confirmation (`rm -rf`)")
-    async with open_cockpit(in_directory(tmp_path, "rm -rf build", risks=(risk,))) as cockpit:
+    async with open_cockpit(in_directory(tmp_path, "rm -rf build", risks=(risk,)), size=(170, 48)) as cockpit:
         await cockpit.select("1")
-        await cockpit.sees("Deletes recursively", "Nothing is there now.", "deletes nothing: build does not exist")
+        await cockpit.sees("▲ careful  Deletes recursively", "Nothing is there now.", "no known changes")
+        assert "deletes nothing" not in cockpit.text()
     (tmp_path / "build").mkdir()
     async with open_cockpit(in_directory(tmp_path, "rm -rf build", risks=(risk,))) as cockpit:
         await cockpit.select("1")
@@ -327,7 +331,7 @@ async def test_l_saves_the_rule_that_the_card_offers_and_no_other(tmp_path: Path
 
 
 @pytest.mark.slow
-async def test_after_two_approvals_the_rule_that_covers_both_comes_first() -> None:
+async def test_after_two_approvals_the_rule_that_covers_both_comes_right_below_the_verdict() -> None:
     scenario = in_directory(Path(ROOT), "npm test third --ci", ("npm", "test"))
     for text in ("npm test first --silent", "npm test second -w"):
         spec = CommandSpec(command=Shell(text=text), cwd=ROOT)
@@ -343,7 +347,8 @@ async def test_after_two_approvals_the_rule_that_covers_both_comes_first() -> No
     async with open_cockpit(scenario, size=(140, 40)) as cockpit:
         await cockpit.select("1")
         await cockpit.sees("Approved 2 times already. Always allow npm test … with", "-w", "--silent")
-        assert cockpit.text().index("Approved 2 times") < cockpit.text().rindex("third --ci")
+        shown = cockpit.text()
+        assert shown.index("not flagged  no rule") < shown.index("Approved 2 times") < shown.index("claude-code")
         assert cockpit.screen.query_one("#do-approve-always").display
         await cockpit.press("l")
         await cockpit.until(lambda: not isinstance(cockpit.record("1").state, Waiting))

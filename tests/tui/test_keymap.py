@@ -134,7 +134,7 @@ async def test_j_and_k_move_and_capital_k_kills_in_the_vi_set() -> None:
 
 
 async def test_j_and_k_scroll_the_pane_that_has_the_focus() -> None:
-    async with open_cockpit(workday(), size=(80, 24), keys=keymap("vi")) as cockpit:
+    async with open_cockpit(workday(), size=(80, 20), keys=keymap("vi")) as cockpit:
         await cockpit.select("3")
         await cockpit.press("tab", "j", "j")
         text = cockpit.screen.query_one("#call-detail")

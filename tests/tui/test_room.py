@@ -9,7 +9,7 @@ from tests.tui.scenes import Scenario, crowd, workday
 from whisper_tui.model.ending import Exited
 from whisper_tui.present.diff_text import unified_rows
 from whisper_tui.tui.cockpit.call_list import CallList
-from whisper_tui.tui.cockpit.call_panel import CallPanel
+from whisper_tui.tui.cockpit.call_panel import LEAST_FOR_BLANKS, CallPanel
 from whisper_tui.tui.cockpit.status_bars import DecisionBar
 from whisper_tui.tui.output.output_area import OutputArea
 
@@ -47,13 +47,16 @@ async def test_toasts_cover_no_waiting_row_and_not_the_bar_that_undoes(size: tup
 
 
 @pytest.mark.parametrize("size", SIZES)
-async def test_the_command_is_the_first_thing_on_a_card_after_its_gravest_risk(size: tuple[int, int]) -> None:
+async def test_the_command_is_the_first_thing_on_a_card_and_then_the_verdict(size: tuple[int, int]) -> None:
     async with open_cockpit(workday(), size=size) as cockpit:
         await cockpit.select("7")
         await cockpit.settled()
         detail = cockpit.screen.query_one("#call-detail").region
         rows = [line[detail.x : detail.right] for line in cockpit.text().splitlines()[detail.y :]]
-        assert "Deletes recursively" in rows[0] and "rm -rf cache drafts" in rows[2]
+        between = [] if size[1] < LEAST_FOR_BLANKS else [""]
+        command, *blank, verdict = rows[: 2 + len(between)]
+        assert "rm -rf cache drafts" in command and [row.strip() for row in blank] == between
+        assert "▲▲ severe  Deletes recursively" in verdict
 
 
 @pytest.mark.parametrize("size", [(170, 48), (220, 60)])
@@ -146,7 +149,7 @@ async def test_rows_that_stay_leave_room_for_the_selected_one() -> None:
 
 
 async def test_details_that_are_below_the_card_come_into_view_with_their_key() -> None:
-    async with open_cockpit(workday(), size=(80, 20)) as cockpit:
+    async with open_cockpit(workday(), size=(80, 16)) as cockpit:
         await cockpit.select("7")
         await cockpit.settled()
         assert "Requested" not in cockpit.text()

@@ -41,7 +41,7 @@ from whisper_tui.model.run import NO_STALL, QueueReasons, Stall
 from whisper_tui.model.state import CallRecord, Waiting
 from whisper_tui.model.text import visible
 from whisper_tui.model.verdict import is_grave
-from whisper_tui.present.call_text import describe, repeats_a_risk
+from whisper_tui.present.call_text import describe
 from whisper_tui.present.command_text import call_line, command_paragraphs, meaning_paragraphs
 from whisper_tui.present.effects_text import effect_lines, no_effects_text
 from whisper_tui.present.ending_text import ending_sentence, ending_word
@@ -56,6 +56,7 @@ from whisper_tui.present.security_text import (
     rules_sentence,
 )
 from whisper_tui.present.spans import Paragraph, Role
+from whisper_tui.present.verdict_text import repeats_a_risk
 from whisper_tui.present.words import decided_by_text, session_label_of
 from whisper_tui.tui.dialogs.drafts import Draft, checked
 

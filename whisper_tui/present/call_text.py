@@ -1,16 +1,18 @@
 """A call in full, as paragraphs: its state, risks, command, decision, limits, origin and session."""
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 
-from whisper_tui.model.call import CarriedOut, Command, CommandSpec, Session, Shell, Trust
+from whisper_tui.model.call import Argv, CarriedOut, CommandSpec, FileEdits, Session, Shell, Trust
 from whisper_tui.model.decision import Approve, Decider, Decision
 from whisper_tui.model.ending import signal_name
 from whisper_tui.model.run import Blocked
 from whisper_tui.model.state import Aside, CallRecord, Ended, Held, PendingYes, Queued, Running, Starting, Waiting
-from whisper_tui.model.verdict import NO_RULE_MATCHES, Resolved, Risk, Verdict, is_grave
-from whisper_tui.present.column_words import risk_sign
+from whisper_tui.model.verdict import Resolved
 from whisper_tui.present.command_text import (
+    SYSTEM_PROGRAMS,
+    call_line,
     command_paragraphs,
     command_title,
     head_and_tail_line,
@@ -28,14 +30,12 @@ from whisper_tui.present.quantities import age, clock_time, count, duration, lim
 from whisper_tui.present.security_text import (
     alarm_paragraphs,
     blocked_paragraphs,
-    gravity,
-    not_inspected_sentences,
     own_shell_paragraphs,
-    risk_role,
     sandbox_paragraphs,
 )
 from whisper_tui.present.spans import BLANK, LONGEST_TEXT, Line, Paragraph, Role, Span, labelled, said
 from whisper_tui.present.unasked_text import level_words
+from whisper_tui.present.verdict_text import is_the_verdict, repeats_a_risk, verdict_rows
 from whisper_tui.present.words import decided_by_text
 
 TRUST: Mapping[Trust, tuple[str, Role]] = {
@@ -131,34 +131,47 @@ def card(
     offer: tuple[Paragraph, ...] = (),
     diff: tuple[Paragraph, ...] = (),
     *,
+    note: tuple[Paragraph, ...] = (),
     preview: tuple[Paragraph, ...] = (),
     changes: tuple[Paragraph, ...] = (),
+    told: Collection[str] = (),
+    key: str = "",
     nothing_there: bool = False,
+    verdict_first: bool = False,
+    headed: bool = False,
 ) -> tuple[Paragraph, ...]:
-    """Return the facts that a decision needs: the gravest risk, the command, then other facts and effects.
+    """Return the facts that a decision needs: the command, the verdict on it, other facts, and its effects.
 
-    Other facts have a row only if they are unusual. `preview` with its `changes` is shown below them, and `diff` in the
-    place of the command. `nothing_there`: what it deletes does not exist.
+    Each fact stands once (decision 42), and other facts have a row only if they are unusual. `preview` with its
+    `changes` is shown below them, and `diff` in the place of the command. `told`: the findings that stand in the
+    effects; `key` goes to the next finding. `nothing_there`: what it deletes does not exist. `verdict_first`: the
+    command is so long that the verdict stands above it. `headed`: the heading above says what reads the command.
     """
     usual_directory = _directory_is_usual(record, session)
+    waits = isinstance(record.state, Waiting)
     stands = _outcome(record)
-    risks = _risks(record, nothing_there=nothing_there)
+    verdict = verdict_rows(record, told, key, nothing_there=nothing_there)
+    command = _edit(record, session) if diff else _marked_as_deciding(_command(record, headed=headed))
+    command = (*command, BLANK) if command else ()
+    top = (*verdict.first, *verdict.severe)
+    top = (*top, BLANK) if top else ()
     facts = (
+        *(stands if waits else ()),
+        *note,
         *_description(record),
         *_decision(record),
         *_asked_by(record, session, with_directory=usual_directory),
         *place_paragraphs(record.spec),
         *(() if usual_directory else (_directory(record.spec, record),)),
         *unusual_paragraphs(record, session),
-        *_marked_as_deciding(risks[1:]),
+        *verdict.others,
     )
     expanded = () if diff else _marked_as_deciding(meaning_paragraphs(record.spec.command, _resolved(record)))
     return (
-        *((*stands, BLANK) if stands else ()),
-        *_past_hook(record),
-        *risks[:1],
-        # A difference may be long, and says by itself what the rows below a command would say.
-        *((*facts, BLANK, *diff) if diff else (*_marked_as_deciding(_command(record)), BLANK, *facts)),
+        *((*stands, BLANK) if stands and not waits else ()),
+        *((*top, *command) if verdict_first else (*command, *top)),
+        *facts,
+        *((BLANK, *diff) if diff else ()),
         # What a preview has found comes before what the words expand to: somebody has asked for it.
         *preview,
         *changes,
@@ -169,18 +182,6 @@ def card(
     )
 
 
-PAST_HOOK = (
-    "The agent's shell was given this command without an approval: another hook or plugin may have put it in the place "
-    "of an approved one."
-)
-
-
-def _past_hook(record: CallRecord) -> tuple[Paragraph, ...]:
-    if not record.call.past_hook:
-        return ()
-    return (Paragraph(said(PAST_HOOK, "risk"), (Span(" ! ", "risk"),)), BLANK)
-
-
 def _directory_is_usual(record: CallRecord, session: Session | None) -> bool:
     """True if the command runs in the requested directory, inside the workspace of its session."""
     if session is None or record.spec.place:
@@ -188,10 +189,6 @@ def _directory_is_usual(record: CallRecord, session: Session | None) -> bool:
     resolved = _resolved(record)
     real = resolved.cwd if resolved is not None else record.spec.cwd
     return real == record.spec.cwd and f"{real}/".startswith(f"{session.root.rstrip('/')}/")
-
-
-SYSTEM_PROGRAMS = ("/usr/", "/bin/", "/sbin/")
-"""Programs in these directories need no line with their path; all others get one."""
 
 
 def unusual_paragraphs(record: CallRecord, session: Session | None) -> Iterator[Paragraph]:
@@ -205,7 +202,7 @@ def unusual_paragraphs(record: CallRecord, session: Session | None) -> Iterator[
         yield from _input(record.spec)
     if session is not None and session.trust != "untrusted_external":
         yield labelled("Trust", (Span(*TRUST[session.trust]),))
-    if record.verdict is not None and not _is_said_by_the_risks(record.verdict):
+    if not is_the_verdict(record):
         yield from _reasons(record)
 
 
@@ -301,35 +298,6 @@ def _state(record: CallRecord, now: float) -> Line:
             return (Span("… not yet judged", "muted"),)
 
 
-def _risks(record: CallRecord, *, nothing_there: bool) -> tuple[Paragraph, ...]:
-    """Return the sentence of each risk, the gravest one first, which says how many follow further down."""
-    found = record.verdict.risks if record.verdict else ()
-    rows = [
-        (
-            Span(f" {risk_sign(risk.id, grave=is_grave(risk))} ", risk_role(risk)),
-            *said(f"{risk.sentence}.", risk_role(risk)),
-            *((Span("  Nothing is there now.", "muted"),) if nothing_there and _deletes(risk) else ()),
-            *_line_of(risk, record.call.spec.command),
-        )
-        for risk in sorted(found, key=gravity)
-    ]
-    rows += [(Span(" ? ", "risk"), *said(f"{text}.", "risk")) for text in not_inspected_sentences(record)]
-    if len(rows) > 1:
-        rows[0] = (*rows[0], Span(f"  +{len(rows) - 1} below", "muted"))
-    return tuple(Paragraph(tuple(spans), (sign,)) for sign, *spans in rows)
-
-
-def _deletes(risk: Risk) -> bool:
-    return risk.id in {"destructive", "deletes-files"} and risk.sentence.startswith("Deletes ")
-
-
-def _line_of(risk: Risk, command: Command) -> Line:
-    """Return the line number of a risk in a long text. Empty: the text is not long."""
-    if risk.span is None or not isinstance(command, Shell) or "\n" not in command.text:
-        return ()
-    return (Span(f"  line {command.text.count(chr(10), 0, risk.span[0]) + 1:,}", "muted"),)
-
-
 def _description(record: CallRecord) -> tuple[Paragraph, ...]:
     """Return the agent's description, quoted so that it cannot be mistaken for the cockpit's text (decision 21)."""
     text = record.call.description
@@ -340,17 +308,18 @@ def _description(record: CallRecord) -> tuple[Paragraph, ...]:
     lines = text[:LONGEST_TEXT].split("\n")
     if len(text) > LONGEST_TEXT:
         lines[-1] += f" … {len(text) - LONGEST_TEXT:,} more characters"
-    first = Paragraph(said(lines[0], "strong"), margin=(Span(" “ ", "muted"),))
+    first = Paragraph(said(lines[0]), margin=(Span(" “ ", "muted"),))
     rest = ((Span(" ┊ ", "muted"),),) * 2
-    return (first, *(Paragraph(said(line, "strong"), *rest) for line in lines[1:]))
+    return (first, *(Paragraph(said(line), *rest) for line in lines[1:]))
 
 
-def _command(record: CallRecord) -> tuple[Paragraph, ...]:
+def _command(record: CallRecord, *, headed: bool) -> tuple[Paragraph, ...]:
     risks = record.verdict.risks if record.verdict else ()
     asked = record.call.spec
     if not record.edited:
         noun = "Call" if isinstance(asked.command, CarriedOut) else "Command"
-        return (_caption(_verb(record, noun), asked), *command_paragraphs(asked.command, risks))
+        caption = () if headed and kind_in_heading(record) else (_caption(_verb(record, noun), asked),)
+        return (*caption, *command_paragraphs(asked.command, risks))
     return (
         _caption("Asked", asked),
         *command_paragraphs(asked.command, risks),
@@ -358,6 +327,29 @@ def _command(record: CallRecord) -> tuple[Paragraph, ...]:
         _caption(f"{_verb(record, 'Will run')}, as edited", record.spec, "edited"),
         *command_paragraphs(record.spec.command, ()),
     )
+
+
+def _edit(record: CallRecord, session: Session | None) -> tuple[Paragraph, ...]:
+    """Return what an edit does on one line; the difference says the rest."""
+    if not isinstance(record.spec.command, FileEdits):
+        return ()
+    line, names = call_line(record, session), (Span(": ", "muted"),)
+    # The names of several files are listed above their differences.
+    line = line[: line.index(names[0])] if names[0] in line else line
+    margin = (Span(" "), Span("│ ", "frame"))
+    return (Paragraph(line, margin, (Span(" "), Span("┆ ", "frame")), card=True, at_words=False, decides=True),)
+
+
+USUAL_SHELL = re.compile(r"((/usr)?/bin/)?(ba)?sh")
+
+
+def kind_in_heading(record: CallRecord) -> str:
+    """Return what reads the command of a waiting call, if that is usual enough to stand above the card."""
+    command = record.spec.command
+    if not isinstance(record.state, Waiting) or record.edited or record.spec.place:
+        return ""
+    usual = isinstance(command, Shell) and USUAL_SHELL.fullmatch(command.shell) and not command.login
+    return command_title(command) if usual or isinstance(command, Argv) else ""
 
 
 def _verb(record: CallRecord, before: str) -> str:
@@ -515,16 +507,6 @@ def _origin(record: CallRecord, session: Session | None, now: float) -> tuple[Pa
     tool = said(f"via {record.call.tool} at {clock_time(record.call.submitted_at)}, {since} ago")
     found.append(labelled("Requested", tool))
     return (*found, *_reasons(record))
-
-
-def repeats_a_risk(verdict: Verdict) -> bool:
-    """True if the reason is the sentence of a risk."""
-    return any(risk.sentence == verdict.reason for risk in verdict.risks)
-
-
-def _is_said_by_the_risks(verdict: Verdict) -> bool:
-    """True if the reason repeats the risks, or their absence, at the top."""
-    return verdict.kind == "ask" and (verdict.reason == NO_RULE_MATCHES or repeats_a_risk(verdict))
 
 
 def _reasons(record: CallRecord) -> Iterator[Paragraph]:

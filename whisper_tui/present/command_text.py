@@ -2,7 +2,7 @@
 
 import json
 import shlex
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -24,8 +24,9 @@ from whisper_tui.model.text import visible
 from whisper_tui.model.verdict import Meaning, Redirect, Resolved, Risk
 from whisper_tui.present.quantities import count
 from whisper_tui.present.security_text import GRAVE
-from whisper_tui.present.spans import BLANK, Line, Paragraph, Role, Span, said
+from whisper_tui.present.spans import BLANK, Line, Paragraph, Role, Span, labelled, said
 from whisper_tui.present.tool_text import ChangedFile, edit_line, is_tree, tool_line, tool_paragraphs
+from whisper_tui.present.written_words import as_written
 
 MOST_CHARACTERS, MOST_LINES = 40_000, 1_000
 """Longer text is shown as head and tail, because laying out megabytes would freeze the cockpit."""
@@ -257,13 +258,27 @@ FEW = 5
 OPENS = {"read": "reads", "write": "writes", "net": "connects to"}
 
 
+SYSTEM_PROGRAMS = ("/usr/", "/bin/", "/sbin/")
+"""Programs in these directories need no line with their path; all others get one."""
+
+
 def meaning_paragraphs(command: Command, resolved: Resolved | None) -> tuple[Paragraph, ...]:
-    """Return the commands that a call expands to. Empty: they add nothing to the call itself."""
-    if resolved is None or _is_plain(command, resolved):
+    """Return the commands that a call expands to, without those that stand in it with the same words.
+
+    Empty: they add nothing to the call itself.
+    """
+    if resolved is None:
         return ()
-    found = [BLANK, Paragraph((Span("Expands to", "label"), *_title(resolved)), margin=(Span(" "),))]
-    for meaning in _ordered(resolved.commands):
-        found += _meaning(meaning)
+    written = as_written(command, resolved.commands)
+    programs = _programs([each for each, same in zip(resolved.commands, written, strict=True) if same])
+    order = [at for at in _order(resolved.commands) if not written[at]]
+    if not (order or resolved.more or resolved.unread or resolved.variables):
+        return programs
+    left_out = sum(_counts(each) for each, same in zip(resolved.commands, written, strict=True) if same)
+    title = _title(resolved, left_out, in_order=order == sorted(order))
+    found = [*programs, BLANK, Paragraph((Span("Expands to", "label"), *title), margin=(Span(" "),))]
+    for at in order:
+        found += _meaning(resolved.commands[at], resolved.variables)
     margin = (Span(" │ ", "frame"),)
     if resolved.more:
         found.append(Paragraph((Span(f"+{resolved.more:,} more, none with a known risk", "muted"),), margin))
@@ -275,48 +290,37 @@ def meaning_paragraphs(command: Command, resolved: Resolved | None) -> tuple[Par
     return tuple(found)
 
 
-def _is_plain(command: Command, resolved: Resolved) -> bool:
-    if not resolved.commands:
-        return resolved.unread is None
-    only = resolved.commands[0]
-    says_more = (
-        *(only.through, only.expanded, only.background, only.unknown, only.assignments, only.missing),
-        *(resolved.more, resolved.unread),
-    )
-    if len(resolved.commands) != 1 or any(says_more):
-        return False
-    return (only.words == command.words() and not only.redirects) or _is_said(command, only)
+def _programs(meanings: Iterable[Meaning]) -> tuple[Paragraph, ...]:
+    """Return a row for each program of these commands that is missing or not one of the system."""
+    found: dict[str, Line] = {}
+    for each in meanings:
+        first = (each.words[0] if each.words else None) or ""
+        if each.missing and first:
+            found[first] = (*said(first, "bad"), Span(" was not found", "bad"))
+        elif each.program is not None and "/" not in first and not each.program.startswith(SYSTEM_PROGRAMS):
+            found[first] = (*said(first, "strong"), Span(" is ", "muted"), *said(each.program))
+    return tuple(labelled("" if row else "Program", line, at_words=False) for row, line in enumerate(found.values()))
 
 
-def _is_said(command: Command, only: Meaning) -> bool:
-    """True if a shell text has only the words of its one command and its redirections."""
-    if not isinstance(command, Shell):
-        return False
-    # The effects name the file of a redirection, so the expansion of a plain one would repeat the command.
-    redirects = tuple(word for each in only.redirects for word in (each.operator, each.target))
-    try:
-        return (*only.words, *redirects) == tuple(shlex.split(command.text))
-    except ValueError:  # An unclosed quote.
-        return False
-
-
-def _title(resolved: Resolved) -> Line:
+def _title(resolved: Resolved, left_out: int, *, in_order: bool) -> Line:
     """Return the number of commands. A wrapper and its command count as one."""
     number = sum(1 for meaning in resolved.commands if _counts(meaning)) + resolved.more
     if not resolved.commands:
         return ()
     least = "at least " if resolved.unread is not None else ""
-    first = ", risky ones first" if _ordered(resolved.commands) != resolved.commands else ""
-    return (Span(f"  {least}{count(number, 'command')}{first}", "muted"),)
+    first = "" if in_order else ", risky ones first"
+    others = f"; {left_out:,} as written" if left_out else ""
+    return (Span(f"  {least}{count(number, 'command')}{first}{others}", "muted"),)
 
 
 def _counts(meaning: Meaning) -> bool:
     return not meaning.wraps and not (not meaning.words and meaning.redirects)
 
 
-def _ordered(meanings: tuple[Meaning, ...]) -> tuple[Meaning, ...]:
-    """Return the commands in their order or, if there are many, the riskiest first."""
-    return meanings if len(meanings) <= FEW else tuple(sorted(meanings, key=_rank))
+def _order(meanings: tuple[Meaning, ...]) -> list[int]:
+    """Return the places of the commands in their order or, if there are many, of the riskiest first."""
+    places = range(len(meanings))
+    return list(places) if len(meanings) <= FEW else sorted(places, key=lambda at: _rank(meanings[at]))
 
 
 def _rank(meaning: Meaning) -> int:
@@ -327,7 +331,7 @@ def _rank(meaning: Meaning) -> int:
     return 2 if any(each.access in {"write", "net"} for each in meaning.redirects) else 3
 
 
-def _meaning(meaning: Meaning) -> Iterator[Paragraph]:
+def _meaning(meaning: Meaning, variables: Mapping[str, str]) -> Iterator[Paragraph]:
     words: list[Span] = []
     for name, value in meaning.assignments.items():
         words += (*said(name, "strong"), Span("="), *_word(value), Span(" "))
@@ -342,7 +346,7 @@ def _meaning(meaning: Meaning) -> Iterator[Paragraph]:
         words.append(Span(" in the background", "behind"))
     margin: Line = (Span(" │ ", "frame"), *_sign(meaning))
     yield Paragraph(tuple(words), margin, (Span(" ┆ ", "frame"),), at_words=False)
-    notes = _joined(_notes(meaning))
+    notes = _joined(_notes(meaning, variables))
     if notes:
         yield Paragraph(notes, (Span(" │ ", "frame"), Span("  ")), at_words=False)
 
@@ -357,7 +361,7 @@ def _word(word: str | None) -> Line:
     return (Span(f"⟨{UNKNOWN_WORD}⟩", "risk"),) if word is None else said(shlex.quote(word), "word")
 
 
-def _notes(meaning: Meaning) -> Iterator[Line]:
+def _notes(meaning: Meaning, variables: Mapping[str, str]) -> Iterator[Line]:
     first = meaning.words[0] if meaning.words else None
     if meaning.missing and first is not None:
         yield (*said(first, "bad"), Span(" was not found", "bad"))
@@ -366,7 +370,9 @@ def _notes(meaning: Meaning) -> Iterator[Line]:
     if meaning.through:
         yield said(f"through {', '.join(meaning.through)}", "muted")
     yield from (_opened(each) for each in meaning.redirects if each.access in OPENS)
-    yield from (said(note, "muted") for note in meaning.expanded)
+    # The values of variables have rows of their own.
+    own = tuple(f"${name}: " for name in variables)
+    yield from (said(note, "muted") for note in meaning.expanded if not note.startswith(own))
     if meaning.unknown:
         yield said(meaning.unknown, "risk")
 

@@ -33,7 +33,7 @@ Facts = Mapping[str, Any]
 def effect_lines(effects: Facts) -> tuple[EffectLine, ...]:
     """Return lines for all effects, beginning with losses and ending with unknown effects.
 
-    Code may have `told`: those of its risks that are on the screen already.
+    Code may have `told`: those of its risks that stand elsewhere on the screen.
     """
     directory = effects["directory"]
     return (
@@ -55,7 +55,8 @@ def no_effects_text(effects: Facts) -> str:
 def _by_whom(each: Facts, line: EffectLine) -> EffectLine:
     """The line, with the script that brings the effect about."""
     script = each.get("script")  # An older supervisor looks into no script.
-    return line._replace(text=f"{script}: {line.text}") if script else line
+    # Why code of a script is not read may name that script.
+    return line._replace(text=f"{script}: {line.text}") if script and not line.text.endswith(script) else line
 
 
 def _name(path: str, directory: str) -> str:
@@ -191,7 +192,7 @@ def _code(each: Facts) -> EffectLine:
     path = f" ({file})" if file and file not in each["name"] else ""
     found, risks = _risks(each), each["risks"]
     if each["inspected"]:
-        said = found or "inspected, no risk known"
+        said = found or ("" if risks else "inspected, no risk known")
     else:
         said = "not read" + (f", {each['not_inspected']}" if each["not_inspected"] else "")
         said += f"; {found}" if found else ""
@@ -202,21 +203,18 @@ def _code(each: Facts) -> EffectLine:
     elif each.get("approved_in"):
         said += f"; unchanged since call {each['approved_in']} was approved"
     grave = bool(risks) or not each["inspected"] or changed
-    return EffectLine(f"runs {each['name']}{path}: {said}", "code", grave)
+    said = said.removeprefix("; ")
+    return EffectLine(f"runs {each['name']}{path}{f': {said}' if said else ''}", "code", grave)
 
 
 def _risks(each: Facts) -> str:
-    """Return the risks of code, as a clause; those that stand elsewhere on the screen only by their number."""
-    risks = [_risk(risk) for risk in each["risks"]]
+    """Return the risks of code that do not stand elsewhere, as a clause."""
     told = each.get("told", ())
-    new = [said for said, risk in zip(risks, each["risks"], strict=True) if risk not in told]
+    risks = [_risk(risk) for risk in each["risks"] if risk not in told]
     if not risks:
         return ""
-    if not new:
-        return f"{count(len(risks), 'risk')}, named above"
-    named = f", {len(risks) - len(new)} named above" if len(new) < len(risks) else ""
-    more = f"; {len(new) - 3} more" if len(new) > 3 else ""
-    return f"{count(len(risks), 'risk')}{named}: {'; '.join(new[:3])}{more}"
+    more = f"; {len(risks) - 3} more" if len(risks) > 3 else ""
+    return f"{count(len(risks), 'risk')}: {'; '.join(risks[:3])}{more}"
 
 
 def _risk(risk: Facts) -> str:

@@ -12,7 +12,7 @@ from whisper_tui.model.secrets import masked
 from whisper_tui.model.state import CallRecord
 from whisper_tui.model.text import one_line_beginning, visible
 from whisper_tui.model.verdict import GRAVE, OwnShell, Risk, is_grave
-from whisper_tui.present.column_words import REMARKS, gravest_risk
+from whisper_tui.present.column_words import REMARKS, gravest_risk, weight
 from whisper_tui.present.quantities import count
 from whisper_tui.present.spans import Line, Paragraph, Role, Span, labelled, said
 from whisper_tui.present.words import decided_by_text, error_text, toast_text
@@ -36,9 +36,9 @@ def risk_role(risk: Risk) -> Role:
     return "bad" if is_grave(risk) else "risk"
 
 
-def gravity(risk: Risk) -> tuple[bool, bool]:
+def gravity(risk: Risk) -> tuple[bool, bool, int]:
     """Return a key that sorts the gravest risks first, and remarks last."""
-    return not is_grave(risk), risk.id in REMARKS
+    return weight(risk.id, grave=is_grave(risk))
 
 
 def risk_line(record: CallRecord) -> Line:

@@ -9,6 +9,7 @@ Role = Literal[
     "text", "strong", "muted", "label", "frame",
     "command", "word", "hidden", "marked", "risk", "waiting", "running", "behind", "good", "bad", "edited",
     "keyword", "string", "comment", "number", "name", "hunk", "file",
+    "severe", "careful", "not-flagged",
 ]  # fmt: skip
 """The purpose of a piece of text. Widgets that draw spans have a component class `role--<name>` for each."""
 ROLES: tuple[Role, ...] = get_args(Role)

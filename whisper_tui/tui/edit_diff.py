@@ -98,23 +98,29 @@ def _colours(diff: FileDiff, side: str) -> Colours:
     return {number: tuple(parts) for number, parts in found.items()}
 
 
-def laid_out(diffs: Sequence[ColouredDiff], width: int, *, listed: bool = True) -> tuple[Paragraph, ...]:
+def laid_out(
+    diffs: Sequence[ColouredDiff], width: int, *, listed: bool = True, named: bool = False
+) -> tuple[Paragraph, ...]:
     """Return the files of an edit and their differences as rows of a width, side by side if there is room.
 
-    `listed`: a list of the files stands above the differences of several.
+    `listed`: a list of the files stands above the differences of several. `named`: what is above has their number, or
+    the name of the only one.
     """
     found: list[Paragraph] = []
     if listed and len(diffs) > 1:
-        found.append(_row((Span(f" {count(len(diffs), 'file')}", "label"),)))
+        found += () if named else (_row((Span(f" {count(len(diffs), 'file')}", "label"),)),)
         for number, each in enumerate(diffs, 1):
             found.append(_row((Span("  • ", "muted"), *each.diff.title), HunkPlace(number, listed=True)))
         found.append(BLANK)
     for number, each in enumerate(diffs, 1):
         found += (BLANK,) if number > 1 else ()
         heading = _row(each.diff.title, HunkPlace(number))
-        found.append(replace(heading, margin=(Span(" ▌", "file"), Span(" "))))
+        rows = [replace(heading, margin=(Span(" ▌", "file"), Span(" ")))]
         for fact in each.diff.facts:
-            found.append(Paragraph(fact, margin=(Span("   "),), at_words=False, decides=True))
+            rows.append(Paragraph(fact, margin=(Span("   "),), at_words=False, decides=True))
+        if named and len(diffs) == 1 and len(rows) > 1:
+            rows = [replace(rows[1], place=HunkPlace(number)), *rows[2:]]
+        found += rows
         found += _rows(each, number, width)
     return tuple(found)
 
@@ -258,7 +264,7 @@ class Difference(NamedTuple):
     def rows(self, width: int) -> tuple[Paragraph, ...]:
         """Return the difference for a width."""
         problem = Paragraph(said(self.problem, "risk"), margin=(Span(" ? ", "risk"),), decides=True)
-        rows = (problem,) if self.problem else laid_out(self.diffs, width)
+        rows = (problem,) if self.problem else laid_out(self.diffs, width, named=True)
         whole = self.problem or any(map(_is_partly_hidden, self.versions, self.diffs))
         asked = _as_asked(self.drawn) if whole else ()
         return (*_stale(self.record, self.versions), *rows, *asked)

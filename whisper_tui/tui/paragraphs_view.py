@@ -2,7 +2,7 @@
 
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Collection, Hashable, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from typing import NamedTuple
@@ -242,12 +242,12 @@ class ParagraphsView(ScrollView, can_focus=True):
         by = max(1, self.scrollable_content_region.height - 1)
         self.scroll_to(y=self.scroll_offset.y + direction * by, animate=False, immediate=True)
 
-    def jump_to(self, role: Role) -> bool:
+    def jump_to(self, roles: Collection[Role]) -> bool:
         """Scroll to the next row below the first shown one that has text in a role. Returns False if none has any."""
         wanted = [
             at
             for at, row in enumerate(self._rows)
-            if any(span.role == role for span in (*row.line, *(row.beside or ())))
+            if any(span.role in roles for span in (*row.line, *(row.beside or ())))
         ]
         if not wanted:
             return False

@@ -32,7 +32,8 @@ TEXTS = ("foreground", "muted", "primary", "success", "error", "waiting", "runni
 OTHERS = (
     ("foreground", "word-back"), ("foreground", "row-idle-back"), ("muted", "row-idle-back"),
     ("row-text", "row-back"), ("hidden-text", "hidden-back"), ("button-text", "button-back"), ("background", "error"),
-    ("background", "foreground"), ("warning", "surface"), ("warning", "panel"), ("warning", "background"),
+    ("background", "risk"), ("background", "foreground"), ("warning", "surface"), ("warning", "panel"),
+    ("warning", "background"),
 )  # fmt: skip
 """Text that stands on a ground of its own."""
 _READ_ON: dict[str, tuple[str, ...]] = dict.fromkeys((*TEXTS, "warning"), GROUNDS)

@@ -1,6 +1,6 @@
 """Draws a call on the panel: asks for its effects, its preview, its answer and the rule on offer; masks its secrets."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 
 from textual.css.query import NoMatches
@@ -9,27 +9,25 @@ from textual.timer import Timer
 
 from whisper_tui.model.call import Session
 from whisper_tui.model.decision import Coverage, RuleScope, ToolScope, scope_about
-from whisper_tui.model.effects import CodeEffect, Effects, TextDiff
 from whisper_tui.model.errors import Refused, WhisperError
 from whisper_tui.model.masking import mask_unless_undecided
 from whisper_tui.model.state import CallRecord, Ended, Running, Starting, Waiting
 from whisper_tui.model.text import visible
-from whisper_tui.model.verdict import Risk
-from whisper_tui.present.diff_text import unified_rows
-from whisper_tui.present.effects_text import EffectLine, effect_lines, no_effects_text
 from whisper_tui.present.ending_text import AgentAnswer, AnswerReader, agent_answer_paragraphs, away_text
 from whisper_tui.present.phone_notices import words_paragraphs
 from whisper_tui.present.quantities import count
-from whisper_tui.present.spans import BLANK, Line, Paragraph, Role, Span, labelled, said
+from whisper_tui.present.spans import Paragraph, Span, labelled
+from whisper_tui.present.verdict_text import findings
 from whisper_tui.present.words import rule_words
 from whisper_tui.tui.asked_facts import AskedFacts
 from whisper_tui.tui.cockpit.call_list import places_of
 from whisper_tui.tui.cockpit.call_panel import CallPanel, CardParts
 from whisper_tui.tui.cockpit.call_row import place_key
+from whisper_tui.tui.cockpit.effect_rows import EffectRows, effect_rows, nothing_is_there
 from whisper_tui.tui.cockpit.preview_card import PreviewFacts
 from whisper_tui.tui.cockpit_context import CockpitContext
 from whisper_tui.tui.command_definition import in_force
-from whisper_tui.tui.edit_diff import EditFacts, flowing_rows
+from whisper_tui.tui.edit_diff import EditFacts
 
 REVEALED_S = 10.0
 """Seconds for which the secrets of one call are shown."""
@@ -37,10 +35,7 @@ REVEALED_S = 10.0
 FRESH_S = 2.0
 """Seconds after which the effects are asked for again: files change while a call waits."""
 OFTEN = 2
-"""Approvals of similar commands after which the rule that covers them is the first thing on the card."""
-MOST_DIFF_LINES, MOST_CODE_LINES = 60, 80
-"""Lines of one diff, and of one script, on the card."""
-_ROLES: dict[str, Role] = {"removal": "risk", "host": "strong", "unknown": "muted", "code": "text"}
+"""Approvals of similar commands after which the rule that covers them stands right below the verdict."""
 
 Version = tuple[str, str]
 """The id of a call, and the fingerprint of the version that a person sees."""
@@ -52,7 +47,7 @@ class CardFacts(AskedFacts):
     def __init__(self, cockpit: CockpitContext, changed: Callable[[], object]) -> None:
         super().__init__(cockpit, changed)
         self._version: Version | None = None
-        self._effects: tuple[Paragraph, ...] = ()
+        self._effects = EffectRows()
         self._nothing_there = False
         self._offer: Offer | None = None
 
@@ -60,10 +55,10 @@ class CardFacts(AskedFacts):
         """True if all that the call deletes is known, and none of it exists."""
         return self._nothing_there and self._is_about(record)
 
-    def effects(self, record: CallRecord) -> tuple[Paragraph, ...]:
-        """Return the effects of a waiting call as paragraphs; empty until they are known."""
+    def effects(self, record: CallRecord) -> EffectRows:
+        """Return the effects of a waiting call; none until they are known."""
         self._look(record)
-        return self._effects if self._is_about(record) else ()
+        return self._effects if self._is_about(record) else EffectRows()
 
     def offer(self, record: CallRecord, key: str) -> tuple[Paragraph, ...]:
         """Return the line that offers a rule for commands like this one; empty if there is none to offer."""
@@ -127,15 +122,13 @@ class CardFacts(AskedFacts):
         if (version, effects, offer) != before:
             self._draw()
 
-    async def _stated(self, record: CallRecord) -> tuple[Paragraph, ...]:
+    async def _stated(self, record: CallRecord) -> EffectRows:
         """Return what a command would change."""
         if record.function is not None:
-            return ()
-        risks = record.verdict.risks if record.verdict is not None else ()
+            return EffectRows()
         effects = await self._cockpit.supervision.effects(record.id)
-        removals = effects.removals
-        self._nothing_there = effects.files_are_certain and bool(removals) and not any(each.paths for each in removals)
-        return effect_paragraphs(effects, risks)
+        self._nothing_there = nothing_is_there(effects)
+        return effect_rows(effects, record.spec.command, findings(record))
 
     async def _offer_for(self, record: CallRecord) -> "Offer | None":
         """Return a rule for calls like this one, if there is one that its risks allow, and what it would cover."""
@@ -204,71 +197,6 @@ async def answer_paragraphs(cockpit: CockpitContext, record: CallRecord) -> tupl
     except WhisperError as error:
         told = AgentAnswer(caveats=(f"The answer cannot be reproduced: {error.sentence()}",))
     return agent_answer_paragraphs(told)
-
-
-def effect_paragraphs(effects: Effects, told: Iterable[Risk] = ()) -> tuple[Paragraph, ...]:
-    """Return the effects of a call: one line each, a diff below each known write, the text of each unread script.
-
-    `told`: the risks of the call, which stand above them.
-    """
-    facts = effects.model_dump(mode="json")
-    sentences = {risk.sentence for risk in told}
-    for code, fact in zip(effects.code, facts["code"], strict=True):
-        pairs = zip(code.risks, fact["risks"], strict=True)
-        fact["told"] = [each for risk, each in pairs if risk.sentence_about(code.name) in sentences]
-    lines = effect_lines(facts)
-    nothing = no_effects_text(facts)
-    title = (Span("Effects", "label"), *((Span(f"  {nothing}", "muted"),) if nothing else ()))
-    files, repositories, scripts = iter(effects.files), iter(effects.git), iter(effects.code)
-    found: list[Paragraph] = [BLANK, Paragraph(title, margin=(Span(" "),))]
-    for line in lines:
-        found.append(_effect(line))
-        if line.kind == "file" and (diff := next(files).diff) is not None:
-            found += _difference(diff)
-        if line.kind == "git":
-            for lost in next(repositories).loses:
-                found.append(Paragraph(said(lost.path, "file"), (Span("   "),)))
-                found += _difference(lost.diff)
-        if line.kind == "code":
-            found += _script(next(scripts))
-    return tuple(found)
-
-
-def _script(code: CodeEffect) -> Iterator[Paragraph]:
-    """Yield the difference of a script since it was approved, and its text."""
-    if code.since is not None:
-        yield from _difference(code.since)
-        yield Paragraph((Span("now", "muted"),), (Span("   "),))
-    if code.text:
-        yield from _block(code.text, cut=code.cut)
-
-
-def _effect(line: EffectLine) -> Paragraph:
-    role: Role = "risk" if line.grave else _ROLES.get(line.kind, "text")
-    mark: Role = "risk" if line.grave else "muted"
-    return Paragraph(said(line.text, role), (Span(" • ", mark),), (Span("   "),))
-
-
-def _difference(diff: TextDiff) -> Iterator[Paragraph]:
-    margin: Line = (Span("  "),)
-    yield from flowing_rows(unified_rows(diff.text, MOST_DIFF_LINES), margin)
-    yield from _more(diff.text.count("\n") - MOST_DIFF_LINES, margin, cut=diff.cut)
-
-
-def _block(text: str, *, cut: bool) -> Iterator[Paragraph]:
-    margin: Line = (Span("   "), Span("│ ", "frame"))
-    lines = text.rstrip("\n").split("\n")
-    for line in lines[:MOST_CODE_LINES]:
-        spans = said(line.replace("\t", "    "), "command", whole=True)
-        # Unlike a command, a script breaks between words: a row that is not full ends with a blank.
-        yield Paragraph(spans, margin, (Span("   "), Span("┆ ", "frame")), card=True)
-    yield from _more(len(lines) - MOST_CODE_LINES, margin, cut=cut)
-
-
-def _more(lines: int, margin: Line, *, cut: bool) -> Iterator[Paragraph]:
-    if lines > 0 or cut:
-        more = f"… {count(lines, 'more line')}" if lines > 0 else "… more, too long to be shown"
-        yield Paragraph((Span(more, "muted"),), margin)
 
 
 class RevealedSecrets:
@@ -371,6 +299,7 @@ class CallCard:
         panel.resized = self._changed
         drawn = self.revealed.shown(record)
         preview, changes = self.previews.paragraphs(record, panel.columns, self._keys(), mask=drawn is not record)
+        effects = self.facts.effects(record)
         offer, repeats = self.facts.offer(record, self._key_of("approve-always")), self.facts.repeats(record)
         panel.show(
             record,
@@ -384,7 +313,8 @@ class CallCard:
                     *(offer if repeats else ()),
                     *self.revealed.note(record, self._key_of("reveal")),
                 ),
-                effects=self.facts.effects(record),
+                effects=effects.paragraphs,
+                findings=effects.told,
                 nothing_there=self.facts.nothing_there(record),
                 offer=() if repeats else offer,
                 told=self._answers.paragraphs(record) if panel.details else (),

@@ -7,9 +7,10 @@ from typing import Literal, NamedTuple
 from textual.app import ComposeResult
 from textual.containers import Vertical
 
-from whisper_tui.model.call import Session
+from whisper_tui.model.call import Argv, Function, Session, Shell
 from whisper_tui.model.state import CallRecord, Waiting
-from whisper_tui.present.call_text import beyond_the_card, card, further_details, heading
+from whisper_tui.present.call_text import beyond_the_card, card, further_details, heading, kind_in_heading
+from whisper_tui.present.command_text import command_paragraphs
 from whisper_tui.present.quantities import count
 from whisper_tui.present.spans import BLANK, Line, Paragraph, Span, said
 from whisper_tui.tui.button_bar import ButtonBar, label
@@ -100,6 +101,8 @@ class ActionBar(ButtonBar):
 HEADING_AND_BUTTONS = 2
 WIDE_SCREEN = 160
 """Least width of a terminal whose spare room is filled with details."""
+LEAST_FOR_BLANKS = 30
+"""Least rows of a terminal whose cards have blank rows between their parts."""
 LEAST_ROWS = 4
 """Rows that the call gets in the smallest terminal."""
 Nothing = Literal["no-call", "loading", "no-match"]
@@ -126,9 +129,11 @@ class CardParts(NamedTuple):
     """The parts of a card that are asked for, each empty while it is not known."""
 
     note: tuple[Paragraph, ...] = ()
-    """Above the call."""
+    """Below the verdict."""
     effects: tuple[Paragraph, ...] = ()
     """Below its command, or beside it."""
+    findings: frozenset[str] = frozenset()
+    """The sentences of findings that stand in the effects."""
     offer: tuple[Paragraph, ...] = ()
     """A rule that an approval can save."""
     told: tuple[Paragraph, ...] = ()
@@ -153,6 +158,10 @@ class CardParts(NamedTuple):
 
 
 NO_PARTS = CardParts()
+
+
+def _without_blanks(paragraphs: tuple[Paragraph, ...]) -> tuple[Paragraph, ...]:
+    return tuple(paragraph for paragraph in paragraphs if paragraph.spans or paragraph.margin)
 
 
 def welcome(clients: tuple[tuple[str, str], ...]) -> tuple[Paragraph, ...]:
@@ -191,6 +200,8 @@ class CallPanel(Vertical):
         self.record: CallRecord | None = None
         """The version of the call on the screen: decisions are about this one (decision 23)."""
         self._heading: Line = (Span(HEADINGS["loading"], "strong"),)
+        self._kind: Line = ()
+        """What reads the command, which the heading says where there is room."""
         self._hidden: Line = ()
         self._position: Position | None = None
         self.details = False
@@ -253,7 +264,12 @@ class CallPanel(Vertical):
             self._heading = heading(record, now, still=still, silent_since=silent_since)
         if away:
             self._heading = (*self._heading, *said(f"  ○ {away}", "bad"))
-        self.query_one(ParagraphsView).show(paragraphs, from_top=another, aside=parts.aside, spare=spare)
+        kind = kind_in_heading(record) if record is not None else ""
+        self._kind = (Span(f"{kind}  ", "muted"),) if kind else ()
+        aside = parts.aside
+        if self.app.size.height < LEAST_FOR_BLANKS:
+            paragraphs, aside = _without_blanks(paragraphs), _without_blanks(aside)
+        self.query_one(ParagraphsView).show(paragraphs, from_top=another, aside=aside, spare=spare)
         self.query_one(ActionBar).show(record, still=still, is_outdated=parts.is_outdated, repeats=parts.repeats)
         self._draw_heading()
 
@@ -275,24 +291,38 @@ class CallPanel(Vertical):
         parts: CardParts,
     ) -> tuple[tuple[Paragraph, ...], tuple[Paragraph, ...]]:
         """Return the text about a call, and what fills a screen with room to spare."""
-        text = (
-            *parts.note,
-            *card(
-                record,
-                session,
-                parts.effects,
-                parts.offer,
-                parts.diff,
-                preview=parts.preview,
-                changes=parts.changes,
-                nothing_there=parts.nothing_there,
-            ),
+        text = card(
+            record,
+            session,
+            parts.effects,
+            parts.offer,
+            parts.diff,
+            note=parts.note,
+            preview=parts.preview,
+            changes=parts.changes,
+            told=parts.findings,
+            key=in_force(self.app).by_id("jump-to-risk").key_name,
+            nothing_there=parts.nothing_there,
+            verdict_first=self._is_long(record),
+            headed=True,
         )
         if self.details:
             return (*text, *beyond_the_card(record, session, now, recent, text, told=parts.told)), ()
         # A difference takes all the width that there is; a line about the changes of an ended call does not.
         is_wide = parts.diff or parts.changes or (parts.preview and record.is_open)
         return text, () if is_wide else further_details(record, session, now, recent, text)
+
+    def _is_long(self, record: CallRecord) -> bool:
+        """True if a command leaves no room for its verdict below it."""
+        command, most = record.call.spec.command, self.app.size.height // 2
+        if isinstance(command, Shell | Argv):
+            lines = command.text.split("\n", most)
+        elif isinstance(command, Function):
+            paragraphs = command_paragraphs(command, ())
+            lines = ["".join(span.text for span in (*each.margin, *each.spans)) for each in paragraphs]
+        else:
+            return False
+        return sum(1 + len(line) // self.columns for line in lines) > most
 
     def on_paragraphs_view_hidden(self, message: ParagraphsView.Hidden) -> None:
         """Say how much is not on the screen."""
@@ -331,9 +361,10 @@ class CallPanel(Vertical):
     def _draw_heading(self) -> None:
         sign = Span("▌", "running") if self.query_one(ParagraphsView).has_focus else Span(" ")
         line = self.query_one("#call-heading", LineView)
-        left = (sign, *self._heading)
+        left = (sign, *self._heading[:2], *self._kind, *self._heading[2:])
         right = (*_position_line(self._position), *self._hidden)
         if width_of((*left, *right)) >= line.size.width:
+            left = (sign, *self._heading)
             right = (*_position_line(self._position, short=True), *self._hidden)
         line.show(left, right)
 

@@ -361,8 +361,8 @@ class NavigationCommands:
             self._text.show_further()
 
     def jump_to_risk(self) -> None:
-        """Scroll to the next risky part of the command."""
-        if not self._text.jump_to("marked"):
+        """Scroll to the next risky part of the command, or to the next of its risks."""
+        if not self._text.jump_to(("marked", "risk", "bad")):
             self._cockpit.tell("No part of this command is marked as risky.")
 
     async def go_to(self, end: str) -> None:

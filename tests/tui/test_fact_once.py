@@ -1,0 +1,151 @@
+"""A fact stands once on the card of a waiting call, and the command and its verdict are on the smallest screen."""
+
+import os
+import re
+import subprocess
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tests.rows import each_row
+from tests.supervisor.test_calls_of_a_task import CALLS, WORKSPACE
+from tests.tui.cockpit import open_cockpit
+from tests.tui.scenes import Scenario
+from whisper_tui.effects import effects_of
+from whisper_tui.model.call import CallRequest, CommandSpec, Shell
+from whisper_tui.model.state import CallRecord
+from whisper_tui.policy.rules.rule import Rules
+from whisper_tui.present.call_text import card
+from whisper_tui.present.spans import Paragraph
+from whisper_tui.present.verdict_text import findings
+from whisper_tui.supervisor.approvals.judge import judge_alone
+from whisper_tui.tui.cockpit.effect_rows import effect_rows
+from whisper_tui.tui.lines import wrap
+
+RUN = 4
+"""So many words in a row are no accident."""
+SCRIPT = """#!/bin/bash
+set -e
+source ./scripts/env.sh
+rsync -a --delete build/ deploy@shop.example.com:/srv/shop
+curl -X POST -H "Authorization: Bearer $DEPLOY_TOKEN" https://hooks.example.com/deployed
+"""
+MORE = (
+    "rm -rf src && ./scripts/deploy.sh",
+    "rm -rf build node_modules && npm ci && ./scripts/deploy.sh",
+    "export AWS_SECRET_ACCESS_KEY=wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY; ./scripts/deploy.sh",
+    "sudo apt-get install -y nginx",
+    "bash -c 'rm -rf /srv/data'",
+    "echo 'rate = 20' > /etc/tax.conf",
+    "find . -name '*.log' -print0 | xargs -0 tar czf /var/b/logs-$(date +%F).tgz && rclone copy /var/b offsite:l/",
+)
+
+
+@pytest.fixture(scope="module")
+def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("home") / "shop"
+    (root / "scripts").mkdir(parents=True)
+    subprocess.run(["sh", "-euc", WORKSPACE], cwd=root, check=True, env={**os.environ, "HOME": str(root.parent)})
+    (root / "scripts" / "env.sh").write_text("export A=1\n")
+    (root / "scripts" / "deploy.sh").write_text(SCRIPT)
+    (root / "scripts" / "deploy.sh").chmod(0o755)
+    return root
+
+
+def waiting(root: Path, *texts: str) -> Scenario:
+    """An agent asks for commands in a real directory, judged as the supervisor judges them."""
+    scenario = Scenario.begin()
+    for text in texts:
+        spec = CommandSpec(command=Shell(text=text), cwd=str(root))
+        verdict, resolved = judge_alone(spec, Rules(), environment(root), root=str(root), now=scenario.clock())
+        request = CallRequest(session_id="s1", tool="Bash", arguments={}, spec=spec, description="Tidy up and deploy")
+        scenario.supervisor.ask(request, verdict.model_copy(update={"kind": "ask"}), resolved)
+    return scenario
+
+
+def environment(root: Path) -> dict[str, str]:
+    return {"PATH": os.environ["PATH"], "HOME": str(root.parent)}
+
+
+def card_of(record: CallRecord, root: Path) -> tuple[Paragraph, ...]:
+    effects = effects_of(record.spec.command, str(root), (str(root),), environment(root), budget_s=20)
+    rows = effect_rows(effects, record.spec.command, findings(record))
+    return card(record, None, rows.paragraphs, told=rows.told, key="'")
+
+
+def told_twice(paragraphs: tuple[Paragraph, ...]) -> list[str]:
+    """Return the runs of words that occur more than once outside of code and differences."""
+    found: Counter[tuple[str, ...]] = Counter()
+    command: set[tuple[str, ...]] = set()
+    for paragraph in paragraphs:
+        text = "".join(span.text for span in paragraph.spans if not span.ground)
+        words = re.findall(r"[\w./$`@:=~-]+", text)
+        runs = [tuple(words[at : at + RUN]) for at in range(len(words) - RUN + 1)]
+        if paragraph.card and paragraph.decides:
+            # A command may say a thing twice itself.
+            command.update(runs)
+        elif not paragraph.card:
+            found.update(runs)
+    found.update(command)
+    return [" ".join(run) for run, times in found.items() if times > 1]
+
+
+def test_no_fact_stands_twice_on_a_card(workspace: Path) -> None:
+    texts = [text for _, text in CALLS] + list(MORE)
+    calls = waiting(workspace, *texts).supervisor.board.calls
+    found = {record.spec.command.text: told_twice(card_of(record, workspace)) for record in calls.values()}
+    assert len(found) >= 60
+    assert {text: runs for text, runs in found.items() if runs} == {}
+
+
+def test_every_finding_stands_once_on_a_card(workspace: Path) -> None:
+    calls = waiting(workspace, *(text for _, text in CALLS), *MORE).supervisor.board.calls
+    for record in calls.values():
+        effects = effects_of(record.spec.command, str(workspace), (str(workspace),), environment(workspace))
+        rows = effect_rows(effects, record.spec.command, findings(record))
+        shown = card(record, None, rows.paragraphs, told=rows.told)
+        for finding in findings(record):
+            said = ["".join(span.text for span in row.spans) for row in shown if row.decides]
+            stands = sum(text.startswith(f"{finding.sentence}.") for text in said)
+            # Severe ones are never left to an effect.
+            assert stands == 1 or (finding.sentence in rows.told and not finding.grave and stands == 0), finding
+        marked = {row for row in rows.paragraphs if row.decides}
+        assert bool(marked) == bool(rows.told), record.spec.command.text
+
+
+LONG = (
+    "find /var/log/shop -name '*.log' -mtime +7 -print0 | xargs -0 tar czf /var/backups/shop-logs-$(date +%F).tgz && "
+    "find /var/log/shop -name '*.log' -mtime +7 -delete && rclone copy /var/backups/ offsite:shop-logs/ --max-age 1d"
+)
+ONE_WORD = f"rm -rf {'x' * 230}"
+WIDE = f"rm -rf {'日本' * 110}"
+STEPS = " && ".join(f"rm -rf build{number}" for number in range(12))
+
+
+@pytest.mark.parametrize("text", [LONG, ONE_WORD, WIDE, STEPS])
+async def test_the_command_and_its_verdict_are_on_the_smallest_screen(workspace: Path, text: str) -> None:
+    assert len(text) <= 240
+    async with open_cockpit(waiting(workspace, text), size=(80, 24)) as cockpit:
+        await cockpit.select("1")
+        await cockpit.settled()
+        await cockpit.still()
+        shown = cockpit.text().splitlines()
+        rows = [line for line in shown if line[1:3] in {"│ ", "┆ "}]
+        whole = re.sub(r"[ \u2581-\u258f\u2594]", "", "".join(line[3:] for line in rows))
+        assert whole.startswith(text.replace(" ", ""))
+        assert any(re.search("▲ (severe|careful)  Deletes ", line) for line in shown)
+
+
+@each_row(("lines", "first"), [(5, "command"), (60, "verdict")])
+def test_the_verdict_stands_above_a_command_that_leaves_no_room_for_it(lines: int, first: str) -> None:
+    scenario = waiting(Path("/"), "\n".join(f"rm -rf /srv/data{number}" for number in range(lines)))
+    shown = card(scenario.supervisor.board.calls["1"], None, verdict_first=lines > 12, headed=True)
+    assert ("command" if shown[0].card else "verdict") == first
+
+
+def test_a_row_of_the_card_is_as_wide_as_the_card(workspace: Path) -> None:
+    record = waiting(workspace, MORE[0]).supervisor.board.calls["1"]
+    for width in (40, 78, 113):
+        rows = [row for paragraph in card_of(record, workspace) for row in wrap(paragraph, width)]
+        assert all(sum(len(span.text) for span in row) <= width for row in rows)
