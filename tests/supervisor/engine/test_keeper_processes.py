@@ -11,8 +11,9 @@ from contextlib import suppress
 import pytest
 
 from tests.supervisor.engine.conftest import Engine, alive, until
-from whisper_tui.model.ending import Exited
+from whisper_tui.model.ending import Exited, FailedToStart
 from whisper_tui.supervisor.keeper.run_control import Timers
+from whisper_tui.supervisor.keeper.zygote import IDLE_KEEPERS
 from whisper_tui.supervisor.runs.executor import NeverRan
 from whisper_tui.system import processes
 from whisper_tui.system.processes import Descendants, ProcessEntry, command_of, find_process, send_to, send_to_group
@@ -160,6 +161,20 @@ async def test_short_commands_in_a_row_are_kept_by_a_few_keepers_which_gather_no
     assert len(set(keepers)) < len(keepers)
     # The ending is reported before the last descriptors of the run are closed.
     await until(lambda: has_few_descriptors(keepers[-1]))
+
+
+@linux_only
+async def test_starts_that_fail_leave_no_descriptor_in_their_keeper(engine: Engine):
+    # More than there are keepers, so that one has several of them.
+    for _ in range(2 * IDLE_KEEPERS):
+        for settings in ({}, {"tty": True}, {"accepts_input": True}):
+            key = await engine.run("true", cwd=str(engine.workspace / "missing"), **settings)
+            assert isinstance(await engine.ended(key), FailedToStart)
+    keys = [await engine.start("exec sleep 600") for _ in range(IDLE_KEEPERS)]
+    for key in keys:
+        keeper = (await engine.spawned(key)).process.keeper_pid
+        # The keeper gives up the socket for jobs once it takes no more.
+        await until(lambda keeper=keeper: len(descriptors(keeper)) <= 12)
 
 
 @linux_only

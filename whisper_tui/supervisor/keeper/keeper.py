@@ -5,6 +5,7 @@ import select
 import signal
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from typing import Any, NamedTuple
 
 from whisper_tui.supervisor.keeper import channels, sandbox, spawn
@@ -118,27 +119,14 @@ class Keeper:
         os.close(self._job.lock)
 
     def _start(self) -> None:
-        ours = self._open_channels()
-        self._group.prepare(self._spec)
-        environment, actions = self._job.environment, ours.actions
-        if self._spec.get("sandbox") is not None:
-            terminal = (os.ttyname(ours.theirs[0]), "/dev/tty") if self._spec["tty"] else ()
-            self._spec, environment = spawn.with_private_directory(
-                self._spec, environment, self._path(sandbox.TMP), terminal
-            )
-        spawn.enter(self._spec["cwd"])
-        try:
-            spawn.check_unchanged(self._spec)
-            if self._spec.get("tells_directory"):
-                asked = self._last_directory = spawn.last_directory(environment)
-                environment, actions = asked.environment, [*actions, *asked.actions]
-            pid, listener = spawn.spawn(
-                self._spec, environment, actions, self._group, self._sandboxes, target=ours.target
-            )
-        finally:
-            # posix_spawn cannot set a working directory, so the keeper changed its own for the moment of the start.
-            os.chdir("/")
-        self._leader.has_started(pid)
+        ours = channels.terminal() if self._spec["tty"] else channels.pipes(takes_input=self._spec["input"])
+        with ExitStack() as undone:
+            # The keeper goes on after a start that fails.
+            for fd in (*ours.sources, *ours.theirs):
+                undone.callback(os.close, fd)
+            self._take_input(ours)
+            listener = self._start_with(ours)
+            undone.pop_all()
         if listener >= 0:
             opened = self._spec["sandbox"]
             docker = DockerLists(opened["docker"]) if opened.get("docker") else None
@@ -162,8 +150,7 @@ class Keeper:
         self._timers.set_timer(ANNOUNCED_AFTER_S, "introduce", self._announce)
         self._timers.set_timer(self._check_pause, "look", self._check)
 
-    def _open_channels(self) -> channels.Channels:
-        ours = channels.terminal() if self._spec["tty"] else channels.pipes(takes_input=self._spec["input"])
+    def _take_input(self, ours: channels.Channels) -> None:
         if self._spec["tty"]:
             self._terminal = ours.sources[0]
             self._records.terminal = os.ttyname(ours.theirs[0])
@@ -171,8 +158,32 @@ class Keeper:
             try:
                 self._input = InputPump(self._path(run_files.INPUT), ours.target, ours.end_of_input)
             except OSError as error:
+                os.close(ours.target)
                 raise spawn.no_channel("an input channel", error) from None
-        return ours
+
+    def _start_with(self, ours: channels.Channels) -> int:
+        """Start the leader. Return the descriptor of its sandbox's notifications, or -1. Raises `StartFailed`."""
+        self._group.prepare(self._spec)
+        environment, actions = self._job.environment, ours.actions
+        if self._spec.get("sandbox") is not None:
+            terminal = (os.ttyname(ours.theirs[0]), "/dev/tty") if self._spec["tty"] else ()
+            self._spec, environment = spawn.with_private_directory(
+                self._spec, environment, self._path(sandbox.TMP), terminal
+            )
+        spawn.enter(self._spec["cwd"])
+        try:
+            spawn.check_unchanged(self._spec)
+            if self._spec.get("tells_directory"):
+                asked = self._last_directory = spawn.last_directory(environment)
+                environment, actions = asked.environment, [*actions, *asked.actions]
+            pid, listener = spawn.spawn(
+                self._spec, environment, actions, self._group, self._sandboxes, target=ours.target
+            )
+        finally:
+            # posix_spawn cannot set a working directory, so the keeper changed its own for the moment of the start.
+            os.chdir("/")
+        self._leader.has_started(pid)
+        return listener
 
     def _give_up(self, failure: spawn.StartFailed) -> None:
         """Record why the command was not started. If the disk is full, this waits for free space."""
