@@ -1,5 +1,6 @@
 """Somebody who edits files after a transition was killed loses nothing, and is told which changes stay beside that."""
 
+import os
 import random
 import sys
 from collections.abc import Callable
@@ -13,7 +14,7 @@ from tests.changes.overlay import previewed
 from tests.changes.random_work import RandomWork, has_twin, make_tree
 from tests.changes.trees import public_directory
 from tests.outside import needs_overlays
-from whisper_tui.changes import transition
+from whisper_tui.changes import change_steps, transition
 from whisper_tui.changes.change_records import load_state
 from whisper_tui.changes.change_steps import ChangeSteps
 from whisper_tui.changes.overlay_diff import read_changes
@@ -207,3 +208,27 @@ def test_no_edit_after_a_random_kill_of_a_random_sequence_is_lost(monkeypatch, r
     monkeypatch.setattr(transition, "flush_file_system", lambda path: None)
     seeds = random.SystemRandom().sample(range(10**9), runs)
     assert {seed: lost for seed in seeds if (lost := lost_edits(seed))} == {}
+
+
+@pytest.mark.parametrize("edit", [append_edit, save_edit])
+@pytest.mark.parametrize("work", ["writes in place", "shortens"])
+def test_a_file_that_was_about_to_be_written_when_the_kill_came_is_not_named(monkeypatch, work, edit):
+    change = write_in_place if work == "writes in place" else lambda path: os.truncate(path, 5)
+    with public_directory() as place, public_directory() as kept:
+        top, store = place / "top", kept / "store"
+        top.mkdir()
+        for name in NAMES:
+            (top / name).write_text("begin and more\n")
+        previewed(store, top, lambda: change_all(top, change))
+        read_changes(str(store))
+
+        def killed(*_: object) -> None:
+            raise Killed
+
+        with monkeypatch.context() as patched, pytest.raises(Killed):
+            patched.setattr(change_steps, "pour", killed)
+            transition.apply(str(store))
+        edit(top / "f0")
+        with pytest.raises(Conflict, match=r"f0\. Nothing was done"):
+            transition.resume(str(store))
+        assert set(files_in(top).values()) == {"begin and more\n", f"begin and more\n{EDIT}"}

@@ -8,6 +8,7 @@ import os
 import stat
 from contextlib import suppress
 from functools import cached_property
+from typing import BinaryIO
 
 from whisper_tui.changes.change_records import (
     ADD,
@@ -391,6 +392,26 @@ class ChangeSteps:
                     return True
             return file.read(1, size) != b""
 
+    def _is_unwritten(self, number: int, change: FileChange, fd: int) -> bool:
+        """True if somebody has changed a file of which a kill came before the first byte: it begins as it did."""
+        if change.before is None or change.after is None:
+            return False
+        with self.contents.opened(number) as old, open(open_file(change.content, os.O_RDONLY), "rb") as new:
+            # Of a file that begins with both, one being a part of the other, the longer one tells.
+            return _begins_with(fd, old) and (change.before.size > change.after.size or not _begins_with(fd, new))
+
+    def _require_unwritten(self, number: int, change: FileChange) -> None:
+        """Raise `_ChangedSince` unless a file that has taken the place of another one begins as that did."""
+        at = self._real.find(change.path)
+        try:
+            with open(open_file(at[1], os.O_RDONLY, at[0]), "rb") as file:
+                is_unwritten = self._is_unwritten(number, change, file.fileno())
+        except OSError as error:
+            # It is gone, or of another kind.
+            raise _ChangedSince from error
+        if not is_unwritten:
+            raise _ChangedSince
+
     def _write(self, number: int, change: FileChange, at: Place, *, begun: bool) -> Stamp | None:
         before, after = change.before, change.after
         if before is None or after is None:
@@ -398,6 +419,8 @@ class ChangeSteps:
         if self.contents.has(number):
             with WrittenFile(at, change.path, before.inode) as file:
                 if begun and self._is_of_others(number, change, file):
+                    if self._is_unwritten(number, change, file.fd):
+                        raise Conflict([change.path])
                     return None
                 if not begun:
                     self._require_unchanged(file.found, change)
@@ -467,7 +490,6 @@ class ChangeSteps:
             return self._restore(number, change)
         if (result := made.found) is None:
             self._tidy(number, change)
-            self._require_nothing_else(change)
             return None
         at, before = self._real.find(change.path), change.before
         if change.op == ATTRIBUTES and before is not None:
@@ -545,12 +567,19 @@ class ChangeSteps:
         rename(at, self._part(number, change.path), RENAME_NOREPLACE)
 
     def _tidy(self, number: int, change: FileChange) -> None:
-        """Remove what a step has prepared that was never done, as far as its directory can still be reached."""
+        """Remove what a step has prepared that was never done, as far as its directory can still be reached.
+
+        Raises `_ChangedSince` if something is there now that neither the step has made nor was there before.
+        """
         with suppress(OSError, Conflict):
             self._clear(number, change, self._real.find(change.path))
         if change.relinks and stamp(change.content) is not None:
             with suppress(OSError, Conflict):
                 self._new.prepare(change, joined=False)
+        if change.op == WRITE and self.contents.has(number):
+            self._require_unwritten(number, change)
+        else:
+            self._require_nothing_else(change)
 
     def _unadd(self, number: int, change: FileChange, at: Place, is_result: bool) -> None:
         if self._real.is_elsewhere(at):
@@ -580,11 +609,14 @@ class ChangeSteps:
         if self.contents.has(number):
             try:
                 writing = WrittenFile(at, change.path, result.inode)
-            except Conflict as error:
-                raise _ChangedSince from error
+            except Conflict:
+                self._require_unwritten(number, change)
+                return None
             with writing as file:
                 is_as_made = change.after is not None and is_alike(file.found, change.after)
                 if not is_as_made and self._is_of_others(number, change, file):
+                    if self._is_unwritten(number, change, file.fd):
+                        return None
                     raise _ChangedSince
                 self.contents.restore(number, file.fd)
                 has_attributes = bool(change.old_attributes or change.new_attributes)
@@ -653,6 +685,16 @@ class ChangeSteps:
         """Remove what a rename has put aside, on another file system."""
         if change.op in (ADD, DELETE, REPLACE) and self._real.is_elsewhere(at):
             remove_at(self._part(number, change.path))
+
+
+def _begins_with(fd: int, known: BinaryIO) -> bool:
+    """True if a file begins with all of another one."""
+    offset = 0
+    while part := known.read(_COMPARED):
+        if os.pread(fd, len(part), offset) != part:
+            return False
+        offset += len(part)
+    return True
 
 
 def _is_alone(change: FileChange) -> bool:
