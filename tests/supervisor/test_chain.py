@@ -61,6 +61,11 @@ def test_the_chain_continues_after_another_process(path: Path) -> None:
         ("UPDATE events SET salt = zeroblob(16) WHERE seq = 7", "event 7 was changed"),
         ("UPDATE events SET salt = NULL WHERE seq = 7", "event 7 was changed"),
         ("UPDATE events SET salt = 'text' WHERE seq = 7", "event 7 was changed"),
+        (
+            "UPDATE events SET salt = CAST(salt || CAST(body AS BLOB) AS BLOB), body = '' WHERE seq = 7",
+            "event 7 was changed",
+        ),
+        ("UPDATE events SET body = salt || CAST(body AS BLOB), salt = x'' WHERE seq = 7", "event 7 was changed"),
         ("UPDATE events SET about = about || '0' WHERE seq = 7", "event 7 was changed"),
         ("UPDATE events SET about = NULL WHERE seq = 7", "event 7 was changed"),
         ("INSERT INTO events (seq, body) SELECT max(seq) + 1, '{}' FROM events", "was changed"),

@@ -72,7 +72,8 @@ class LinkedText(NamedTuple):
         return cls(
             seq,
             body if isinstance(body, bytes) else b"",
-            salt if isinstance(salt, bytes | None) else b"",
+            # A text could be moved into a longer salt: the digest over both would be the same, and the text gone.
+            salt if isinstance(salt, bytes) and len(salt) == SALT_BYTES else None,
             about if isinstance(about, str) else "",
         )
 
