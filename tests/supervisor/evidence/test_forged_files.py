@@ -24,6 +24,7 @@ from whisper_tui.supervisor.evidence.bundle_lines import (
     Opening,
     RecordedStream,
     ShownEvent,
+    UnlinkedEvent,
 )
 from whisper_tui.supervisor.evidence.evidence_check import check_evidence
 from whisper_tui.supervisor.journal.counters import subject_of
@@ -433,3 +434,24 @@ async def test_a_standing_approval_that_was_revoked_or_is_missing_is_missed(benc
         (lambda body: body["grant"].update(session_id="s9"), ""),
     ):
         assert any(problem in each for each in bench.rewritten(tampered(lines, change, "granted")).problems)
+
+
+async def test_an_agent_is_named_by_nothing_but_the_chain(denied: EvidenceBench) -> None:
+    genuine = check_evidence(denied.file)
+    assert genuine.calls[0].session
+    lines = denied.lines()
+    opening, opened = lines[0], lines[place_of(lines, "session_opened")]
+    assert isinstance(opening, Opening) and isinstance(opened, ShownEvent)
+    # The chain may begin after the session was opened, and a made-up event of an earlier format may come before it.
+    begun = chained_anew([opening, *lines[1 : place_of(lines, "submitted")]])[0]
+    assert isinstance(begun, Opening)
+    rest = lines[place_of(lines, "submitted") :]
+    shorter = opening.model_copy(update={"first": begun.last + 1, "before": begun.end})
+    made_up = with_body(
+        UnlinkedEvent(seq=opened.seq, body=opened.body),
+        lambda body: body["session"].update(name="release", client={"name": "another agent", "version": "9"}),
+    )
+    report = denied.rewritten([shorter, made_up, *rest])
+    assert check_evidence(denied.file, Head.parse(genuine.end)).noted == "same"
+    assert (report.problems, report.calls[0].backing) == ((), "chain")
+    assert (report.calls[0].agent, report.calls[0].session) == ("", "")

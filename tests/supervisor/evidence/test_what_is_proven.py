@@ -1,5 +1,7 @@
 """Each kind of decision is in the evidence with its author, its surface and what was seen; and no secret is."""
 
+import os
+import sqlite3
 from pathlib import Path
 
 import pytest
@@ -9,13 +11,14 @@ from tests.supervisor.evidence.conftest import EvidenceBench, call_of, decision_
 from tests.supervisor.phones.authenticator import Authenticator
 from whisper_tui.model.call import Argv, CommandSpec
 from whisper_tui.model.decision import Decider
-from whisper_tui.model.errors import InvalidRequest, UnknownCall
+from whisper_tui.model.errors import InvalidRequest, Refused, UnknownCall
 from whisper_tui.policy.rules.rule import Rule, Rules
 from whisper_tui.present.evidence_text import evidence_lines, not_proven, proven
 from whisper_tui.supervisor.evidence import bundle_writer, signed_decisions
 from whisper_tui.supervisor.evidence.bundle_lines import LeftOutEvents
 from whisper_tui.supervisor.evidence.evidence_check import check_evidence
-from whisper_tui.supervisor.journal.sqlite_file import Head, check_file
+from whisper_tui.supervisor.journal.sqlite_file import START, Head, LinkedText, check_file
+from whisper_tui.supervisor.settings import PhoneSettings
 
 
 async def test_a_denial_and_an_approval_at_the_desk_name_their_author_and_what_was_seen(bench: EvidenceBench) -> None:
@@ -153,6 +156,25 @@ async def test_a_secret_is_not_in_the_file_and_no_digest_lets_anybody_try_it(
     assert "with secrets in them" in "\n".join(not_proven(report))
 
 
+async def test_a_phones_yes_about_a_secret_from_before_salts_is_not_proven_and_no_forgery(
+    bench: EvidenceBench, key: Authenticator
+) -> None:
+    bench.settings = PhoneSettings(may_approve_severe=True)
+    await bench.restart()
+    call_id = await bench.yes(await bench.pair(key), key, "mysql", "--password=hunter22")
+    end = START
+    with sqlite3.connect(Path(bench.home.state) / "journal.sqlite") as db:
+        for seq, body in db.execute("SELECT seq, CAST(body AS BLOB) FROM events ORDER BY seq").fetchall():
+            end = LinkedText(seq, body, None, "").link(end)
+            db.execute("UPDATE events SET salt = NULL, about = NULL, link = ? WHERE seq = ?", (end, seq))
+    db.close()
+    report = bench.report(call_id)
+    assert "hunter22" not in bench.file.read_text()
+    assert (report.problems, report.shown) == ((), 0) and report.unlinked
+    decision = decision_of(report, call_id)
+    assert (decision.backing, decision.signature.signed) == ("nothing", "left out")
+
+
 async def test_the_ticket_of_a_call_that_can_still_start_is_not_in_the_file(bench: EvidenceBench) -> None:
     from whisper_tui.model.call import CallRequest
 
@@ -214,3 +236,15 @@ async def test_the_sentences_say_who_decided_what(bench: EvidenceBench) -> None:
     assert said[0] == f"Call {call_id}: make release"
     assert any("denied by tester through the library" in line and "not today" in line for line in said)
     assert said[-1].startswith("The chain in this file ends at ")
+
+
+async def test_evidence_goes_into_no_file_that_somebody_has_put_in_its_way(bench: EvidenceBench) -> None:
+    call_id = await bench.asked()
+    trap = bench.file.with_name(f".{bench.file.name}.{os.getpid()}")
+    trap.touch(mode=0o666)
+    with pytest.raises(Refused, match="cannot be written: File exists"):
+        bench.write(call_id)
+    assert trap.read_bytes() == b"" and not bench.file.exists()
+    trap.unlink()
+    bench.write(call_id)
+    assert bench.file.stat().st_mode & 0o777 == 0o600

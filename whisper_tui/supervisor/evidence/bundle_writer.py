@@ -308,7 +308,7 @@ def write_file(
         raise Refused(f"{path} is no file", hint="Name another one")
     unfinished = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        file = os.fdopen(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600), "wb")
+        file = os.fdopen(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
         try:
             with file:
                 written = writer.write(words, noted, file, contents=contents)

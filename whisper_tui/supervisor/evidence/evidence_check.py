@@ -186,10 +186,11 @@ class _Check:
             except (BrokenHistory, ValueError, TypeError, LookupError, AttributeError, AssertionError):
                 raise BundleProblem(f"event {event.seq} contradicts the events of call {call_id} before it") from None
         session = self._sessions.get(call.session_id)
-        client = session.client if session is not None else None
+        is_linked = call.session_id in self._linked_sessions
+        client = session.client if session is not None and is_linked else None
         return CallFound(
             id=call_id,
-            session=session.name if session is not None and session.id in self._linked_sessions else "",
+            session=session.name if session is not None and is_linked else "",
             agent=f"{client.name} {client.version}".strip() if client is not None else "",
             command=call.spec,
             description=call.description,
@@ -224,7 +225,7 @@ class _Check:
     ) -> DecisionFound:
         device = event.proof.device_id if event.proof is not None else ""
         signature = signature_of(event, record, self._phones[device], yes)
-        if signature.signed == "left out" and placed.backing != "masked":
+        if signature.signed == "left out" and placed.backing == "chain":
             signature = SignatureFound(signed="wrong", phone=event.by.who, why="it is missing")
         if signature.signed == "wrong":
             what = f"the signature of the phone {event.by.who!r} for call {record.id} is not valid: {signature.why}"
