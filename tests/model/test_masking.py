@@ -136,6 +136,21 @@ def test_the_secret_of_a_command_is_replaced_wherever_the_same_call_repeats_it()
     assert "Log in with " in text and "run2 --password" in text
 
 
+def test_a_secret_of_a_tools_arguments_is_replaced_wherever_the_same_call_repeats_it() -> None:
+    nested = {"login": {"password": "hunter22"}, "tokens": [{"token": ["hunter33"]}], "note": "as hunter22, hunter33"}
+    function = a_spec().model_copy(update={"command": Function(tool="login", arguments=nested)})
+    for record in (
+        a_board(opened(), submitted("1", function), judged()).record("1"),
+        (plain := record_of("run now")).model_copy(
+            update={"call": plain.call.model_copy(update={"arguments": nested})},
+        ),
+    ):
+        call = record.call.model_copy(update={"description": "Log in with hunter22, then with hunter33"})
+        text = masked_record(record.model_copy(update={"call": call})).model_dump_json()
+        assert "hunter22" not in text and "hunter33" not in text
+        assert "Log in with " in text and "as " in text
+
+
 @each_row("part", ["echo", "hunter22", "--password hunter22", "rm y", "x; rm"])
 def test_the_place_of_a_risk_moves_with_the_text(part: str) -> None:
     text = "echo a; run --password hunter22 x; rm y"

@@ -1,7 +1,7 @@
 """Calls without the secrets in them, for lists, exports, logs and other programs."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from whisper_tui.model.call import Argv, Command, CommandSpec, FileEdits, Function, Shell, ToolCall
@@ -201,17 +201,21 @@ class _Hidden:
         self._values: set[str] = set()
         for spec in (record.call.spec, record.spec):
             self._collect(spec)
+        self._values.update(_named_secrets(record.call.arguments))
         command = record.spec.command
         self._cuts = secret_spans(command.text) if isinstance(command, Shell) else ()
         # The spans of an argv refer to its joined words, in which the replaced secrets cannot be located again.
         self._keeps_places = isinstance(command, Shell) or not self._values
 
     def call(self, call: ToolCall) -> ToolCall:
-        arguments = masked_json(call.arguments)
+        spec = masked_spec(call.spec)
+        if isinstance(spec.command, Function):
+            command = spec.command.model_copy(update={"arguments": self._deep(spec.command.arguments)})
+            spec = spec.model_copy(update={"command": command})
         return call.model_copy(
             update={
-                "spec": masked_spec(call.spec),
-                "arguments": {name: self._deep(value) for name, value in arguments.items()},
+                "spec": spec,
+                "arguments": self._deep(masked_json(call.arguments)),
                 "description": self.text(call.description),
             }
         )
@@ -297,7 +301,9 @@ class _Hidden:
             case Argv() as command:
                 words = zip(command.words(), masked_words(command.words()), strict=True)
                 self._values.update(_difference(word, shown) for word, shown in words if word != shown)
-            case Function() | FileEdits():
+            case Function(arguments=arguments):
+                self._values.update(_named_secrets(arguments))
+            case FileEdits():
                 pass
         self._values.update(value for name, value in spec.environment.items() if is_secret_name(name))
 
@@ -319,6 +325,22 @@ class _Hidden:
             if len(value) >= SHORTEST:
                 text = text.replace(value, MASK)
         return masked(text)
+
+
+def _named_secrets(value: object, name: str = "") -> Iterator[str]:
+    """Yield the texts in arguments of a tool that are secrets by their names."""
+    match value:
+        case str():
+            if masked_json(value, name) == MASK:
+                yield value
+        case dict():
+            for key, each in value.items():
+                yield from _named_secrets(each, str(key))
+        case list():
+            for each in value:
+                yield from _named_secrets(each, name)
+        case _:
+            pass
 
 
 def _difference(word: str, shown: str) -> str:
