@@ -9,9 +9,9 @@ import pytest
 
 from tests.model.build import judged, opened, whole_life
 from tests.rows import each_row
-from whisper_tui.model.errors import InvalidRequest, Unavailable
+from whisper_tui.model.errors import BadStateDirectory, InvalidRequest, Unavailable
 from whisper_tui.supervisor.journal.journal import Journal
-from whisper_tui.supervisor.journal.sqlite_file import START, Head, check_file
+from whisper_tui.supervisor.journal.sqlite_file import FORMAT, START, Head, check_file
 
 FACTS = (opened(), *whole_life(), *(judged() for _ in range(20)))
 MORE = (judged(),)
@@ -84,6 +84,15 @@ def test_two_events_that_changed_places_are_found(path: Path) -> None:
         "UPDATE events SET seq = 3 WHERE seq = -1",
     )
     assert "event 2 was changed" in (check_file(path).problem or "")
+
+
+def test_a_journal_of_a_later_format_is_not_taken_for_a_changed_one(path: Path) -> None:
+    tamper(path, f"PRAGMA user_version = {FORMAT + 1}", "UPDATE events SET link = zeroblob(32)")
+    with pytest.raises(BadStateDirectory, match="of a newer whisper_tui"):
+        check_file(path)
+    # No version has such a number: it was damaged.
+    tamper(path, "PRAGMA user_version = 1000000")
+    assert "event 1 was changed" in (check_file(path).problem or "")
 
 
 def cut_off(path: Path) -> None:

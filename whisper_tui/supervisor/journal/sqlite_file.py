@@ -314,8 +314,17 @@ def _check_there(path: Path) -> None:
 
 
 def check_file(path: Path, noted: Head | None = None) -> ChainCheck:
-    """Check the hash chain of the journal in a file, and its pages. Raises `Unavailable` if there is none."""
+    """Check the hash chain of the journal in a file, and its pages.
+
+    Raises `Unavailable` if there is none, and `BadStateDirectory` for one of a later format.
+    """
     _check_there(path)
+    versions = list[int]()
+    with suppress(Unavailable):  # A file that cannot be read is a finding, and not the end of the check.
+        versions += [row[0] for row in read_rows(path, "PRAGMA user_version")]
+    # A later format may link its events in another way, which would look as if all of them had been changed.
+    if versions and FORMAT < versions[0] <= NEWEST_PLAUSIBLE:
+        raise _newer(path, versions[0])
     # Read-only: a check must not change what it checks, nor migrate an old format.
     found = check(_events(path), noted)
     # The events alone are in the chain. Pages that lead to them, or hold what is found by them, may be damaged as well.
@@ -402,10 +411,14 @@ def _check_format(db: sqlite3.Connection, path: Path) -> None:
     if not 0 <= version <= NEWEST_PLAUSIBLE:
         raise damaged(path, f"it names the format {version}, which no version of whisper_tui has")
     if version > FORMAT:
-        raise BadStateDirectory(
-            f"the journal {path} has format {version}, of a newer whisper_tui; this one reads {FORMAT}",
-            hint="Install the newer version again, or give this one another directory with --home",
-        )
+        raise _newer(path, version)
+
+
+def _newer(path: Path, version: int) -> BadStateDirectory:
+    return BadStateDirectory(
+        f"the journal {path} has format {version}, of a newer whisper_tui; this one reads {FORMAT}",
+        hint="Install the newer version again, or give this one another directory with --home",
+    )
 
 
 def _check_tables(db: sqlite3.Connection, path: Path) -> None:
