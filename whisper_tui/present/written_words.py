@@ -3,7 +3,7 @@
 import re
 import shlex
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
 from whisper_tui.model.call import Argv, Command, Shell
@@ -12,9 +12,24 @@ from whisper_tui.model.verdict import Meaning
 LONGEST_COMPARED = 4000
 """Characters of a text whose words are compared; a longer one is always shown expanded."""
 
-_BREAKS = frozenset(";&|()\n")
+_UNLIKE_COMMANDS = frozenset({"case", "[["})
+"""Begins words that are patterns or conditions and look like commands."""
 _KEYWORDS = frozenset({"do", "then", "else", "elif", "if", "while", "until", "!", "{"})
-_OPERATOR = re.compile(r"(\d*)(\D+)")
+_TOKEN = re.compile(
+    r"""(?P<blank>(?:[ \t]|\\\n)+)
+    |(?P<comment>\#[^\n]*)
+    |(?P<redirection>\d*(?:<<-|<<<|<<|<>|<&|>>|>&|>\||[<>])|&>>?)(?!\()
+    |(?P<group>\()
+    |(?P<break>[;&|)]|[<>](?=\()|\n)
+    |(?P<word>(?:\\.|'[^']*'|"(?:\\.|[^"\\])*"|[^\s;&|()<>'"\\]|[^\S \t\n])+)""",
+    re.VERBOSE | re.DOTALL,
+)
+_NO_COMMANDS = re.compile(r"(?:\(|[^\s;&|()<>$])\(\Z")
+"""Begins a list, a pattern or arithmetic."""
+_SUBSTITUTES = frozenset("$<>")
+"""Before the parenthesis of a substitution."""
+_SIGN = "\0"
+"""Before a redirection among words, none of which can have it."""
 
 Words = tuple[str | None, ...]
 """The words of one command with its redirections. None: a word that is only known when it runs."""
@@ -28,28 +43,34 @@ def as_written(command: Command, meanings: Sequence[Meaning]) -> list[bool]:
         left = Counter(_written(command.text))
     else:
         return [False] * len(meanings)
-    return [_take(meaning, left) for meaning in meanings]
+    own = [not meaning.through and _take(meaning, left) for meaning in meanings]
+    wrappers = [_words(each) for each, same in zip(meanings, own, strict=True) if same and each.wraps]
+    return [same or _ends_one(each, wrappers) for each, same in zip(meanings, own, strict=True)]
 
 
 def _take(meaning: Meaning, left: Counter[tuple[str, ...]]) -> bool:
-    # A pattern that matches nothing stays as it is.
-    expanded = any(not note.endswith(": 0 files") for note in meaning.expanded)
-    if expanded or meaning.assignments or meaning.unknown or meaning.background or not meaning.words:
-        return False
-    words: list[str | None] = list(meaning.words)
-    for redirect in meaning.redirects:
-        parts = _OPERATOR.fullmatch(redirect.operator)
-        if parts is None:
-            return False
-        words += (*filter(None, parts.groups()), redirect.target)
+    words = _words(meaning)
     for written in left:
-        # What a wrapper runs is the end of its own words.
-        end = written[len(written) - len(words) :] if meaning.through else written
-        if left[written] and len(end) == len(words) and all(map(_is_same, words, end)):
-            # The wrapper and the command that it runs stand in the same words.
-            left[written] -= not (meaning.wraps or meaning.through)
+        if words and left[written] and len(written) == len(words) and all(map(_is_same, words, written)):
+            left[written] -= 1
             return True
     return False
+
+
+def _ends_one(meaning: Meaning, wrappers: list[Words]) -> bool:
+    """True if the words of a command are the last ones of a wrapper that stands in the call."""
+    words = _words(meaning)
+    return bool(words and meaning.through) and any(each[-len(words) :] == words != each for each in wrappers)
+
+
+def _words(meaning: Meaning) -> Words:
+    """Return the words of a command with its redirections. Empty: more is to be said than words can."""
+    # A pattern that matches nothing stays as it is.
+    expanded = any(note.startswith("$") or not note.endswith(": 0 files") for note in meaning.expanded)
+    if expanded or meaning.assignments or meaning.unknown or meaning.background:
+        return ()
+    redirections = ((f"{_SIGN}{each.operator}", each.target) for each in meaning.redirects)
+    return (*meaning.words, *(part for each in redirections for part in each)) if meaning.words else ()
 
 
 def _is_same(word: str | None, written: str) -> bool:
@@ -58,16 +79,69 @@ def _is_same(word: str | None, written: str) -> bool:
 
 @lru_cache(maxsize=64)
 def _written(text: str) -> tuple[tuple[str, ...], ...]:
-    """Return the words of each command in a text. Empty: it has an unclosed quote."""
-    lexer = shlex.shlex(text, posix=True, punctuation_chars="();<>|&\n")
-    lexer.whitespace, lexer.commenters, lexer.whitespace_split = " \t\r", "", True
-    found: list[list[str]] = [[]]
+    """Return the words of each command in a text. Empty: they cannot be told from other words without a shell.
+
+    Comments and here-documents are no commands, and neither are the words of a list, a pattern or arithmetic.
+    """
+    if "\r" in text or _SIGN in text:
+        return ()
     try:
-        for token in lexer:
-            if _BREAKS.issuperset(token):
-                found.append([])
-            elif found[-1] or token not in _KEYWORDS:
-                found[-1].append(token)
+        return tuple(tuple(words) for words in _commands(text) if words)
     except ValueError:
         return ()
-    return tuple(tuple(words) for words in found if words)
+
+
+def _commands(text: str) -> Iterator[list[str]]:
+    words: list[str] = []
+    is_rest = False
+    """True for the words of a command that stand behind a substitution."""
+    groups: list[bool] = []
+    """The open parentheses: whether each is that of a substitution."""
+    for kind, part in _tokens(text):
+        if kind == "word":
+            if words or is_rest or part not in _KEYWORDS:
+                words += shlex.split(part)
+            if words[:1] and words[0] in _UNLIKE_COMMANDS:
+                raise ValueError(part)
+            continue
+        if kind == "redirection":
+            words.append(f"{_SIGN}{part}")
+            continue
+        if not is_rest:
+            yield words
+        words, is_rest = [], part == ")" and bool(groups) and groups.pop()
+        if kind == "group":
+            groups.append(part != "(")
+    if not is_rest:
+        yield words
+
+
+def _tokens(text: str) -> Iterator[tuple[str, str]]:
+    """Yield the kind and the text of each token. The group of a substitution has the sign before it."""
+    at, before = 0, ""
+    ends: list[tuple[str, bool]] = []
+    """The last lines of the here-documents that begin with the next line, and whether tabs before them count for
+    nothing."""
+    while at < len(text):
+        match = _TOKEN.match(text, at)
+        if match is None or (_NO_COMMANDS.search(text[max(0, at - 1) : at + 1]) and text[at + 1 : at + 2] != ")"):
+            raise ValueError(text[at:])
+        kind, part = str(match.lastgroup), match[0]
+        if kind == "group" and text[at - 1 : at] in _SUBSTITUTES:
+            part = text[at - 1] + part
+        at = match.end()
+        if kind == "word" and before in {"<<", "<<-"}:
+            ends += [(end, before == "<<-") for end in shlex.split(part)]
+        elif part == "\n":
+            at, ends = _behind(text, at, ends), []
+        before = before if kind == "blank" else part
+        if kind not in {"blank", "comment"}:
+            yield kind, part
+
+
+def _behind(text: str, at: int, ends: list[tuple[str, bool]]) -> int:
+    """Return where a text goes on behind its here-documents."""
+    for end, tabs in ends:
+        last = re.compile(rf"^{chr(9) + '*' if tabs else ''}{re.escape(end)}$", re.MULTILINE).search(text, at)
+        at = last.end() if last else len(text)
+    return at
