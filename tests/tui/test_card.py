@@ -69,6 +69,16 @@ def test_unusual_facts_are_on_the_card(spec: CommandSpec, resolved: Resolved | N
     assert labels(*asked(spec, resolved)) == {label}
 
 
+def test_why_a_call_waits_again_and_an_unusual_program_must_have_been_on_the_screen() -> None:
+    spec = CommandSpec(command=Argv(program="git"), cwd=ROOT)
+    record, session = asked(spec, Resolved(program=f"{ROOT}/git", cwd=ROOT))
+    again = record.model_copy(update={"state": Waiting(since=0, returned_because="old.txt has changed")})
+    rows = card(again, session)
+    assert {"Asked again", "Program"} <= {
+        "".join(span.text for span in row.margin).strip() for row in rows if row.decides
+    }
+
+
 def test_a_directory_beside_the_workspace_is_not_inside_it() -> None:
     spec = CommandSpec(command=Shell(text="make"), cwd=f"{ROOT}-old")
     assert labels(*asked(spec, Resolved(program="/usr/bin/bash", cwd=f"{ROOT}-old"))) == {"Directory"}

@@ -197,7 +197,7 @@ def unusual_paragraphs(record: CallRecord, session: Session | None) -> Iterator[
     if record.function is None:
         found = resolved.program if resolved is not None else None
         if resolved is not None and (found is None or resolved.problem or not found.startswith(SYSTEM_PROGRAMS)):
-            yield _program(record)
+            yield replace(_program(record), decides=True)
         yield from (*own_shell_paragraphs(record), *(row for row in _environment(record.spec) if row.decides))
         yield from _input(record.spec)
     if session is not None and session.trust != "untrusted_external":
@@ -379,7 +379,7 @@ def _outcome(record: CallRecord) -> tuple[Paragraph, ...]:
     """Return the outcome so far. It is above the command, because people look for it first once a call runs."""
     found: list[Paragraph] = [*alarm_paragraphs(record), *blocked_paragraphs(record.blocked)]
     if isinstance(record.state, Waiting) and record.state.returned_because:
-        found.append(labelled("Asked again", said(record.state.returned_because, "risk")))
+        found.append(labelled("Asked again", said(record.state.returned_because, "risk"), decides=True))
     if record.process is not None:
         leader = record.process.leader
         words = f"pid {leader.pid} · group {record.process.pgid} · attempt {record.attempt}"
