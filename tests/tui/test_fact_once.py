@@ -149,3 +149,73 @@ def test_a_row_of_the_card_is_as_wide_as_the_card(workspace: Path) -> None:
     for width in (40, 78, 113):
         rows = [row for paragraph in card_of(record, workspace) for row in wrap(paragraph, width)]
         assert all(sum(len(span.text) for span in row) <= width for row in rows)
+
+
+def shown_for(root: Path, text: str) -> tuple[Paragraph, ...]:
+    record = waiting(root, text).supervisor.board.calls["1"]
+    effects = effects_of(record.spec.command, str(root), (str(root),), environment(root), budget_s=20)
+    rows = effect_rows(effects, record.spec.command, findings(record))
+    return card(record, None, rows.paragraphs, told=rows.told, nothing_there=rows.nothing_there)
+
+
+def badge(shown: tuple[Paragraph, ...]) -> str:
+    return next(span.role for row in shown for span in row.margin if span.role in {"severe", "careful"})
+
+
+@pytest.mark.parametrize(
+    "text", ["rm -rf gone", "cd src; rm -rf gone", "rm -rf gone/*", "rm -rf gone && mkdir -p gone/a"]
+)
+def test_a_deletion_of_what_certainly_does_not_exist_is_careful(workspace: Path, text: str) -> None:
+    shown = shown_for(workspace, text)
+    assert badge(shown) == "careful"
+    assert any(span.text == "  Nothing is there now." for row in shown for span in row.spans)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "rm -rf gone && git branch -D main",
+        "rm -rf gone && git push origin --delete main",
+        "rm -rf gone && rsync -a --delete src/ host:shop/",
+        "rm -rf gone; git checkout other",
+        "git checkout other && rm -rf gone",
+        "tar xf a.tar && rm -rf gone/data",
+        "rm -rf gone & mv src gone",
+        "ln -s /srv gone; rm -rf gone/nothing",
+        "chmod 700 src; rm -rf src/data",
+        "sudo rm -rf gone",
+        "rm -rf gone src",
+        "rm -rf gone && ./scripts/deploy.sh",
+        "rm -rf gone; shred -u gone",
+    ],
+)
+def test_a_deletion_is_severe_if_anything_else_is_deleted_or_can_come_into_being(workspace: Path, text: str) -> None:
+    assert badge(shown_for(workspace, text)) == "severe"
+
+
+def test_what_is_not_there_is_said_beside_a_finding_that_matters_more(workspace: Path) -> None:
+    said = ["".join(span.text for span in row.spans) for row in shown_for(workspace, "sudo rm -rf gone")]
+    assert any(text.startswith("deletes nothing: gone") for text in said)
+
+
+def test_a_finding_about_one_of_several_written_files_has_a_row_of_its_own(workspace: Path) -> None:
+    shown = shown_for(workspace, "cp README.md src/copy; sort -o src/list src/list")
+    rows = ["".join(span.text for span in row.spans) for row in shown if row.decides]
+    assert not any(text.startswith("writes ") for text in rows)
+    record = waiting(workspace, "cp README.md src/copy; sort -o src/list src/list").supervisor.board.calls["1"]
+    for finding in findings(record):
+        assert sum(text.startswith(f"{finding.sentence}.") for text in rows) == 1
+
+
+HIDDEN = "rm -rf '" + "\u200b" * 300 + "'"
+MANY_WIDE = f"rm -rf {'日本' * 230}"
+TWELVE_ROWS = f"rm -rf {'x' * 900}"
+
+
+@pytest.mark.parametrize("text", [HIDDEN, MANY_WIDE, TWELVE_ROWS], ids=["hidden", "wide", "rows"])
+async def test_no_letters_of_a_command_push_its_verdict_off_the_screen(workspace: Path, text: str) -> None:
+    async with open_cockpit(waiting(workspace, text), size=(80, 24)) as cockpit:
+        await cockpit.select("1")
+        await cockpit.settled()
+        await cockpit.still()
+        assert any(re.search("▲ (severe|careful)  ", line) for line in cockpit.text().splitlines())

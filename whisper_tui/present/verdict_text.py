@@ -73,7 +73,7 @@ def verdict_rows(record: CallRecord, told: Collection[str] = (), key: str = "", 
     found = findings(record)
     if not found:
         return VerdictRows(_not_flagged(record))
-    absent = {each for each in found if nothing_there and _deletes(each)}
+    absent = {each for each in found if nothing_there and deletes(each)}
     severe = any(each.grave and each not in absent for each in found)
     worst = found[0]
     line = _sentence(worst, command)
@@ -84,7 +84,7 @@ def verdict_rows(record: CallRecord, told: Collection[str] = (), key: str = "", 
         leads = (Span(f"{key}\u00a0", "strong"),) if key else ()
         line = (*line, Span("  "), *leads, Span(f"+{len(found) - 1}", "muted"))
     badge: tuple[str, Role] = (" ▲▲ severe ", "severe") if severe else (" ▲ careful ", "careful")
-    rest = [each for each in found[1:] if each.sentence not in told]
+    rest = [each for each in found[1:] if each.grave or each.sentence not in told]
     return VerdictRows(
         (_line(*badge, line),),
         tuple(_row(each, command) for each in rest if each.grave),
@@ -149,5 +149,6 @@ def _line_of(finding: Finding, command: Command) -> Line:
     return (Span(f"  line {command.text.count(chr(10), 0, finding.span[0]) + 1:,}", "muted"),)
 
 
-def _deletes(finding: Finding) -> bool:
+def deletes(finding: Finding) -> bool:
+    """True if a finding is about a deletion."""
     return finding.id in {"destructive", "deletes-files"} and finding.sentence.startswith("Deletes ")

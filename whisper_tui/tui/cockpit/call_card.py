@@ -23,7 +23,7 @@ from whisper_tui.tui.asked_facts import AskedFacts
 from whisper_tui.tui.cockpit.call_list import places_of
 from whisper_tui.tui.cockpit.call_panel import CallPanel, CardParts
 from whisper_tui.tui.cockpit.call_row import place_key
-from whisper_tui.tui.cockpit.effect_rows import EffectRows, effect_rows, nothing_is_there
+from whisper_tui.tui.cockpit.effect_rows import EffectRows, effect_rows
 from whisper_tui.tui.cockpit.preview_card import PreviewFacts
 from whisper_tui.tui.cockpit_context import CockpitContext
 from whisper_tui.tui.command_definition import in_force
@@ -48,12 +48,7 @@ class CardFacts(AskedFacts):
         super().__init__(cockpit, changed)
         self._version: Version | None = None
         self._effects = EffectRows()
-        self._nothing_there = False
         self._offer: Offer | None = None
-
-    def nothing_there(self, record: CallRecord) -> bool:
-        """True if all that the call deletes is known, and none of it exists."""
-        return self._nothing_there and self._is_about(record)
 
     def effects(self, record: CallRecord) -> EffectRows:
         """Return the effects of a waiting call; none until they are known."""
@@ -127,7 +122,6 @@ class CardFacts(AskedFacts):
         if record.function is not None:
             return EffectRows()
         effects = await self._cockpit.supervision.effects(record.id)
-        self._nothing_there = nothing_is_there(effects)
         return effect_rows(effects, record.spec.command, findings(record))
 
     async def _offer_for(self, record: CallRecord) -> "Offer | None":
@@ -315,7 +309,7 @@ class CallCard:
                 ),
                 effects=effects.paragraphs,
                 findings=effects.told,
-                nothing_there=self.facts.nothing_there(record),
+                nothing_there=effects.nothing_there,
                 offer=() if repeats else offer,
                 told=self._answers.paragraphs(record) if panel.details else (),
                 diff=self.edits.paragraphs(record, drawn, panel.columns),

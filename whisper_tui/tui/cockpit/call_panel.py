@@ -7,16 +7,16 @@ from typing import Literal, NamedTuple
 from textual.app import ComposeResult
 from textual.containers import Vertical
 
-from whisper_tui.model.call import Argv, Function, Session, Shell
+from whisper_tui.model.call import FileEdits, Session
 from whisper_tui.model.state import CallRecord, Waiting
 from whisper_tui.present.call_text import beyond_the_card, card, further_details, heading, kind_in_heading
-from whisper_tui.present.command_text import command_paragraphs
+from whisper_tui.present.command_text import command_paragraphs, whole_text
 from whisper_tui.present.quantities import count
 from whisper_tui.present.spans import BLANK, Line, Paragraph, Span, said
 from whisper_tui.tui.button_bar import ButtonBar, label
 from whisper_tui.tui.cockpit.notices import FirstHints
 from whisper_tui.tui.command_definition import Command, Keymap, available, in_force
-from whisper_tui.tui.lines import LineView, width_of
+from whisper_tui.tui.lines import LineView, width_of, wrap
 from whisper_tui.tui.paragraphs_view import ParagraphsView, Position
 
 BUTTONS = (
@@ -314,15 +314,15 @@ class CallPanel(Vertical):
 
     def _is_long(self, record: CallRecord) -> bool:
         """True if a command leaves no room for its verdict below it."""
-        command, most = record.call.spec.command, self.app.size.height // 2
-        if isinstance(command, Shell | Argv):
-            lines = command.text.split("\n", most)
-        elif isinstance(command, Function):
-            paragraphs = command_paragraphs(command, ())
-            lines = ["".join(span.text for span in (*each.margin, *each.spans)) for each in paragraphs]
-        else:
+        most = self.app.size.height // 2
+        commands = [record.call.spec.command, *([record.spec.command] if record.edited else [])]
+        if any(isinstance(each, FileEdits) for each in commands):
             return False
-        return sum(1 + len(line) // self.columns for line in lines) > most
+        # Each character takes a column or more as it is drawn: only what is short has to be laid out.
+        if sum(len(whole_text(each)) for each in commands) > most * self.columns:
+            return True
+        paragraphs = [paragraph for each in commands for paragraph in command_paragraphs(each, ())]
+        return sum(len(wrap(paragraph, self.columns)) for paragraph in paragraphs) > most
 
     def on_paragraphs_view_hidden(self, message: ParagraphsView.Hidden) -> None:
         """Say how much is not on the screen."""

@@ -4,13 +4,13 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from whisper_tui.model.call import Command
-from whisper_tui.model.effects import CodeEffect, Effects, FileEffect, GitEffect, TextDiff
+from whisper_tui.model.effects import CodeEffect, Effects, FileEffect, GitEffect, Removal, TextDiff
 from whisper_tui.present.column_words import UNREAD
 from whisper_tui.present.diff_text import unified_rows
 from whisper_tui.present.effects_text import EffectLine, effect_lines, no_effects_text
 from whisper_tui.present.quantities import count
 from whisper_tui.present.spans import BLANK, Line, Paragraph, Role, Span, said
-from whisper_tui.present.verdict_text import Finding, with_objects
+from whisper_tui.present.verdict_text import Finding, deletes, with_objects
 from whisper_tui.tui.edit_diff import flowing_rows
 
 MOST_DIFF_LINES, MOST_CODE_LINES = 60, 80
@@ -23,6 +23,8 @@ class EffectRows(NamedTuple):
     paragraphs: tuple[Paragraph, ...] = ()
     told: frozenset[str] = frozenset()
     """The sentences of the findings that they tell, so that these have no rows of their own (decision 42)."""
+    nothing_there: bool = False
+    """True if all that the call does is to delete what does not exist: its verdict says that, and no other row."""
 
 
 def effect_rows(effects: Effects, command: Command, findings: Sequence[Finding] = ()) -> EffectRows:
@@ -41,6 +43,7 @@ class _Rows:
         self._above = {each.sentence for number, each in enumerate(findings) if each.grave or not number}
         self._others = [each for each in findings if each.sentence not in self._above]
         self._certain = effects.complete and not any(each.about in {"files", "everything"} for each in effects.unknown)
+        self._nothing_there = bool(findings) and deletes(findings[0]) and _nothing_is_there(effects)
         self._rows: list[Paragraph] = []
         self._told: set[str] = set()
 
@@ -48,6 +51,8 @@ class _Rows:
         """Return them."""
         effects = self._effects
         facts = _without_what_stands_elsewhere(effects, self._above)
+        if self._nothing_there:
+            facts["removals"] = []
         nothing = no_effects_text(facts)
         title = (Span("Effects", "label"), *((Span(f"  {nothing}", "muted"),) if nothing else ()))
         self._rows += (BLANK, Paragraph(title, margin=(Span(" "),)))
@@ -59,7 +64,7 @@ class _Rows:
                     self._add_file(line, next(files))
                 case "removal":
                     script = next(removals).script
-                    self._add(line, [each for each in self._one_kind("deletes-files") if not script])
+                    self._add(line, self._one_kind("deletes-files", effects.removals) if not script else ())
                 case "host":
                     host = next(hosts)
                     self._add(line, [each for each in self._others if host.elsewhere and _connects(each, host.program)])
@@ -74,7 +79,7 @@ class _Rows:
                     self._add(line, [each for each in self._others if program and _connects(each, program)])
                 case "secret":
                     self._add(line)
-        return EffectRows(tuple(self._rows), frozenset(self._told))
+        return EffectRows(tuple(self._rows), frozenset(self._told), self._nothing_there)
 
     def _add(self, line: EffectLine, about: Sequence[Finding] = ()) -> None:
         told = {each.sentence for each in about} - self._above
@@ -83,13 +88,14 @@ class _Rows:
         margin = (Span(" ▲ ", "risk"),) if about or line.grave else (Span(" • ", "muted"),)
         self._rows.append(Paragraph(said(line.text, role), margin, (Span("   "),), decides=bool(told)))
 
-    def _one_kind(self, id_: str) -> list[Finding]:
-        """Return the finding of a kind that the effects of files certainly show; none if there could be others."""
+    def _one_kind(self, id_: str, effects: Sequence[FileEffect | Removal]) -> list[Finding]:
+        """Return the finding of a kind that one of these effects certainly is; none if there could be others."""
         found = [each for each in self._others if each.id == id_]
-        return found if self._certain and len(found) == 1 else []
+        alone = len(found) == sum(not each.script for each in effects) == 1
+        return found if self._certain and alone else []
 
     def _add_file(self, line: EffectLine, file: FileEffect) -> None:
-        about = [each for each in self._one_kind("writes-file") if not file.script]
+        about = self._one_kind("writes-file", self._effects.files) if not file.script else []
         directory = self._effects.directory
         self._add(line, [*about, *(e for e in self._others if file.outside and _writes_to(e, file.path, directory))])
         if file.diff is not None:
@@ -113,9 +119,16 @@ class _Rows:
         self._rows += _script(code)
 
 
-def nothing_is_there(effects: Effects) -> bool:
-    """True if all that a call deletes is known, and none of it exists: its verdict says that, and no other row."""
-    return effects.files_are_certain and bool(effects.removals) and not any(each.paths for each in effects.removals)
+_MAKES_NOTHING_BELOW = frozenset({"writes", "appends to", "edits", "touches", "makes directory"})
+"""What is done to files that no deletion could find something below."""
+
+
+def _nothing_is_there(effects: Effects) -> bool:
+    """True if all that a call changes is known, and it deletes what does not exist and cannot come into being."""
+    # Branches, and files of other machines, are deleted in the same words.
+    known = effects.files_are_certain and not (effects.unknown or effects.git or effects.hosts)
+    makes = any(each.action not in _MAKES_NOTHING_BELOW for each in effects.files)
+    return known and not makes and bool(effects.removals) and not any(each.paths for each in effects.removals)
 
 
 def _without_what_stands_elsewhere(effects: Effects, above: set[str]) -> dict[str, Any]:
@@ -125,8 +138,6 @@ def _without_what_stands_elsewhere(effects: Effects, above: set[str]) -> dict[st
         fact["told"] = fact["risks"]
         if _not_read(code) in above:
             fact["not_inspected"] = ""
-    if nothing_is_there(effects):
-        facts["removals"] = []
     facts["secret_files"] = [name for name in facts["secret_files"] if name not in facts["shown_secrets"]]
     one = len({each.command for each in effects.unknown}) == 1
     for fact in facts["unknown"]:
