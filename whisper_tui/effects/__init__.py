@@ -23,6 +23,7 @@ from whisper_tui.model.effects import MOST_ENTRIES, CodeEffect, Effects, Unknown
 from whisper_tui.model.secrets import is_secret_name
 from whisper_tui.policy.commands.argv import parse_git
 from whisper_tui.policy.commands.read_only_list import only_reads
+from whisper_tui.policy.commands.wrapper_directories import runs_elsewhere
 from whisper_tui.policy.commands.wrapper_files import OwnFiles, own_files
 from whisper_tui.policy.risks.sensitive_paths import names_secret, shows_environment
 from whisper_tui.programs.entries import entry_of
@@ -266,6 +267,9 @@ def _record_wrapper(step: Step, changes: Changes) -> None:
         record_program(step, changes)
     if step.opaque is not None:
         changes.unknown(step, "everything", step.opaque)
+    if runs_elsewhere(step.words):
+        # Another root directory has other files with the same absolute paths.
+        changes.unknown(step, "files", f"{step.name} runs it in another directory, or among other files")
     own = own_files(step.words)
     for path in own.written:
         found = changes.find(step, path)
