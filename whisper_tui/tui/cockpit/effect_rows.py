@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from whisper_tui.model.call import Command
 from whisper_tui.model.effects import CodeEffect, Effects, FileEffect, GitEffect, Removal, TextDiff
-from whisper_tui.present.column_words import UNREAD
+from whisper_tui.present.column_words import REMARKS, UNREAD
 from whisper_tui.present.diff_text import unified_rows
 from whisper_tui.present.effects_text import EffectLine, effect_lines, no_effects_text
 from whisper_tui.present.quantities import count
@@ -43,7 +43,9 @@ class _Rows:
         self._above = {each.sentence for number, each in enumerate(findings) if each.grave or not number}
         self._others = [each for each in findings if each.sentence not in self._above]
         self._certain = effects.complete and not any(each.about in {"files", "everything"} for each in effects.unknown)
-        self._nothing_there = bool(findings) and deletes(findings[0]) and _nothing_is_there(effects)
+        deletions = [each for each in findings if deletes(each)]
+        alone = len(deletions) == sum(each.id not in REMARKS for each in findings) > 0
+        self._nothing_there = alone and _nothing_is_there(effects)
         self._rows: list[Paragraph] = []
         self._told: set[str] = set()
 
