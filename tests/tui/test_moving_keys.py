@@ -71,7 +71,7 @@ async def test_tab_cycles_the_focus() -> None:
 
 
 async def test_shift_arrows_scroll_the_call_while_the_list_has_the_focus() -> None:
-    async with open_cockpit(workday(), size=(80, 24)) as cockpit:
+    async with open_cockpit(workday(), size=(80, 20)) as cockpit:
         await cockpit.select("3")
         text = cockpit.screen.query_one("#call-detail", ParagraphsView)
         await cockpit.press("shift+down", "shift+down")

@@ -14,7 +14,7 @@ _ORDER = (
     ("outside-workspace", "writes-outside", "writes-secrets", "runs-later", "steers-agents", "persistence"),
     (UNREAD,),
 )
-"""What matters most first: deceit, what leaves this machine, what cannot be undone, what is outside, unread code."""
+"""The most serious first: deceit, what leaves this machine, what cannot be undone, what is outside, unread code."""
 _PLACES = {id_: place for place, ids in enumerate(_ORDER) for id_ in ids}
 
 

@@ -101,7 +101,10 @@ def _check_decision(decided: Decided, proof: PhoneProof, record: CallRecord) -> 
     report = record.preview.report if record.preview is not None else None
     if decision.preview is not None and (report is None or report.digest != decision.preview):
         raise ValueError("the phone has signed the changes of another preview")
-    if decision != Approve(preview=decision.preview):
+    # An apply is of what was previewed, an edit as well, and has its undo by itself.
+    edited = record.preview.edited if record.preview is not None else None
+    applied = Approve(preview=decision.preview, edited=edited, undoable=False)
+    if decision != (applied if decision.preview is not None else Approve()):
         raise ValueError("the phone has signed neither an edit nor a standing approval, and no other way to run it")
 
 

@@ -201,7 +201,7 @@ class CallPanel(Vertical):
         """The version of the call on the screen: decisions are about this one (decision 23)."""
         self._heading: Line = (Span(HEADINGS["loading"], "strong"),)
         self._kind: Line = ()
-        """What reads the command, which the heading says where there is room."""
+        """The program that reads the command, which the heading names where there is room."""
         self._hidden: Line = ()
         self._position: Position | None = None
         self.details = False
