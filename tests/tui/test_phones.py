@@ -94,3 +94,25 @@ def test_a_new_phone_is_notified_of_wherever_somebody_is(monkeypatch: pytest.Mon
     assert [(words.startswith("The phone pixel was paired"), content["event"]) for words, content in told] == [
         (True, "phone")
     ]
+
+
+def test_a_phone_that_signs_in_all_night_is_one_notification_besides_its_pairing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    told: list[str] = []
+    people = CockpitPresences()
+    people.report(Presence(cockpit="c1", present=True, muted=True))
+    notifier = BackgroundNotifier(NotifySettings(when="away", title=False), a_board(), people, lambda _: None)
+    monkeypatch.setattr(notifier, "_notify", lambda words, content: told.append(words))
+    notifier.on_event(paired(0.0))
+    for at in range(1_000):
+        notifier.on_event(paired(float(at), signed_in=True))
+        notifier.look()
+    assert told == []
+    people.report(Presence(cockpit="c1", present=True))
+    notifier.look()
+    notifier.look()
+    assert [words.partition(":")[0].partition(".")[0] for words in told] == [
+        "The phone pixel was paired by ada in the command line",
+        "The phone pixel signed in again with its passkey",
+    ]

@@ -11,7 +11,7 @@ from typing import Literal, Protocol
 from whisper_tui.model.api import Presence, Supervision
 from whisper_tui.model.board import Board
 from whisper_tui.model.errors import NotAllowed, WhisperError
-from whisper_tui.model.event import AlarmRaised, Event, PhoneChanged
+from whisper_tui.model.event import AlarmRaised, Event, PhoneChange, PhoneChanged
 from whisper_tui.model.packed_calls import Lines
 from whisper_tui.model.run import StallNews
 from whisper_tui.model.state import CallRecord, Waiting
@@ -350,8 +350,8 @@ class BackgroundNotifier:
         """Runs that have stalled since the last check."""
         self._alarmed: dict[str, None] = {}
         """Calls with alarms that nobody was notified about, oldest first."""
-        self._phones: list[PhoneChanged] = []
-        """Phones that were paired or changed, of which nobody was notified."""
+        self._phones: dict[tuple[str, PhoneChange, bool], PhoneChanged] = {}
+        """Changes of phones of which nobody was notified; of several alike, of one phone, the newest."""
         self._failed: dict[str, str] = {}
         self._deliveries: set[asyncio.Task[None]] = set()
         self._task: asyncio.Task[None] | None = None
@@ -375,7 +375,8 @@ class BackgroundNotifier:
         if isinstance(event, AlarmRaised):
             self._alarmed[event.call_id] = None
         if isinstance(event, PhoneChanged):
-            self._phones.append(event)
+            # A key that signs in all night is one notification in the morning.
+            self._phones[event.device_id, event.change, event.signed_in] = event
         if call_id := getattr(event, "call_id", None):
             self._notifications.changed(call_id, self._board.calls.get(call_id))
             if self._buttons is not None:
@@ -417,7 +418,7 @@ class BackgroundNotifier:
     def _look_at_phones(self) -> None:
         # Like alarms: whoever pairs a phone in somebody else's place may sit at a cockpit.
         if self._phones and self._settings.when != "never" and self._notifications.muted is None:
-            for changed in self._phones:
+            for changed in self._phones.values():
                 self._notify(phone_sentence(changed), notification_json((), self._board, "phone"))
             self._phones.clear()
 
