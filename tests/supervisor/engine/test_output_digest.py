@@ -70,3 +70,11 @@ def test_without_files_there_is_no_digest_and_a_journal_without_digests_is_read(
     assert RecordedOutput(str(tmp_path), RunKey("1", 1)).digest() is None
     old = EVENT.validate_json('{"seq":7,"at":1.0,"kind":"settled","call_id":"3"}')
     assert isinstance(old, Settled) and old.digest is None
+
+
+async def test_a_command_that_puts_a_pipe_in_the_place_of_its_output_stops_nobody(engine: Engine) -> None:
+    key = await engine.run(f"cd {engine.runs}/*.1 && rm -f out err && mkfifo out err")
+    noted = await told(engine, key)
+    output = RecordedOutput(str(engine.runs), key)
+    assert now(engine, key) == noted
+    assert [(name, data) for name, data in output.contents(100)] == [("out", b""), ("err", b"")]

@@ -23,6 +23,8 @@ from whisper_tui.system.run_files import RingState
 LARGEST_READ = 8 * 1024 * 1024
 """The largest answer in bytes, whatever limit a request has."""
 _TRIES = 4
+_READ = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
+"""A command can put a named pipe in the place of a file of its run: opening it must not wait for a writer."""
 _MISSING = (FileNotFoundError, NotADirectoryError)
 """Errors that mean that the run has no such file. No other error says anything about the run (decision 1)."""
 _CHECKPOINT_ROWS = 4096
@@ -75,7 +77,7 @@ class OutputFiles:
     def _read_timeline(self, key: RunKey, after: int, limit: int) -> tuple[OutputSpan, ...]:
         path = f"{attempt_directory(self._runs, key)}/{run_files.INDEX}"
         try:
-            fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+            fd = os.open(path, _READ)
         except _MISSING:
             return ()
         try:
@@ -194,7 +196,7 @@ def _read_ring(path: str) -> RingState | None:
 
 def _read_plain(path: str, offset: int, limit: int, final: int | None) -> OutputChunk:
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        fd = os.open(path, _READ)
     except _MISSING:
         return OutputChunk(data=b"", start=0, size=final or 0, ended=final is not None)
     try:
@@ -224,7 +226,7 @@ def _read_with_ring(path: str, ring: RingState, offset: int, limit: int, *, ende
 
 
 def _pread(path: str, count: int, position: int) -> bytes:
-    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    fd = os.open(path, _READ)
     try:
         return os.pread(fd, count, position)
     finally:
@@ -286,7 +288,7 @@ class RecordedOutput:
     def contents(self, largest: int) -> Iterator[tuple[str, bytes]]:
         """Yield the kept files that are no larger than that, by their names, in the order of their digest."""
         for name, path in self._paths:
-            fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+            fd = os.open(path, _READ | os.O_NOFOLLOW)
             with os.fdopen(fd, "rb") as file:
                 if os.fstat(fd).st_size <= largest:
                     yield name, file.read(largest)
@@ -298,7 +300,7 @@ class RecordedOutput:
         made = hashlib.sha256()
         for name, path in self._paths:
             # A command can write to the directory of its run. A link there must not lead to another file.
-            fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+            fd = os.open(path, _READ | os.O_NOFOLLOW)
             try:
                 size = os.fstat(fd).st_size
                 made.update(heading_of(name, size))
