@@ -230,11 +230,14 @@ def write_json(path: str, value: Any) -> None:
 
 def read_json(path: str) -> Any:
     """Return the value in a JSON file. Raises `FileNotFoundError`, or `ValueError` for a broken one."""
-    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    # A command can put a named pipe in its place, whose writer nobody may wait for.
+    fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         pieces = []
         while piece := os.read(fd, 1 << 20):
             pieces.append(piece)
+    except BlockingIOError:
+        raise ValueError(f"{path} is a pipe") from None
     finally:
         os.close(fd)
     return json.loads(b"".join(pieces))
