@@ -13,8 +13,9 @@ from tests.supervisor.test_calls_of_a_task import CALLS, WORKSPACE
 from tests.tui.cockpit import open_cockpit
 from tests.tui.scenes import Scenario
 from whisper_tui.effects import effects_of
-from whisper_tui.model.call import CallRequest, CommandSpec, Shell
+from whisper_tui.model.call import CallRequest, CommandSpec, FileEdits, ReplaceText, Shell
 from whisper_tui.model.state import CallRecord
+from whisper_tui.model.verdict import Risk, Verdict
 from whisper_tui.policy.rules.rule import Rules
 from whisper_tui.present.call_text import card
 from whisper_tui.present.spans import Paragraph
@@ -222,3 +223,29 @@ async def test_no_letters_of_a_command_push_its_verdict_off_the_screen(workspace
         await cockpit.settled()
         await cockpit.still()
         assert any(re.search("▲ (severe|careful)  ", line) for line in cockpit.text().splitlines())
+
+
+LONG_NAME = f"cat ~/.ssh/{'a/' * 1500}id_rsa; rm -rf src"
+LONG_HOST = f"curl http://\u0430{'p' * 3000}; rm -rf src"
+LONG_USER = f"sudo -u {'b' * 3000} rm -rf src"
+
+
+@pytest.mark.parametrize("text", [LONG_NAME, LONG_HOST, LONG_USER], ids=["file", "host", "user"])
+def test_no_name_in_a_finding_pushes_another_severe_one_off_the_screen(workspace: Path, text: str) -> None:
+    rows = shown_for(workspace, text)
+    at = next(at for at, row in enumerate(rows) if any(span.role == "severe" for span in row.margin))
+    assert len(wrap(rows[at], 78)) <= 6
+    assert "characters …" in "".join(span.text for span in rows[at].spans) and rows[at].spans[-1].text.startswith("+")
+    assert any("Deletes recursively" in span.text for span in rows[at + 1].spans)
+
+
+async def test_no_name_of_an_edited_file_pushes_the_verdict_off_the_screen(tmp_path: Path) -> None:
+    scenario = Scenario.begin()
+    change = ReplaceText(path=f"{tmp_path}/{'directory/' * 150}file", old="", new="text")
+    spec = CommandSpec(command=FileEdits(tool="Edit", changes=(change,)), cwd=str(tmp_path))
+    request = CallRequest(session_id="s1", tool="Edit", arguments={}, spec=spec)
+    risk = Risk(id="sensitive-write", sentence="Changes what runs later")
+    scenario.supervisor.ask(request, Verdict(kind="ask", reason=risk.sentence, risks=(risk,)))
+    async with open_cockpit(scenario, size=(80, 24)) as cockpit:
+        await cockpit.select("1")
+        await cockpit.sees("▲▲ severe  Changes what runs later")

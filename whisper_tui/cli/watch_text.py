@@ -40,8 +40,8 @@ from whisper_tui.model.masking import mask_unless_undecided
 from whisper_tui.model.run import NO_STALL, QueueReasons, Stall
 from whisper_tui.model.state import CallRecord, Waiting
 from whisper_tui.model.text import visible
-from whisper_tui.model.verdict import is_grave
 from whisper_tui.present.call_text import describe
+from whisper_tui.present.column_words import UNREAD
 from whisper_tui.present.command_text import call_line, command_paragraphs, meaning_paragraphs
 from whisper_tui.present.effects_text import effect_lines, no_effects_text
 from whisper_tui.present.ending_text import ending_sentence, ending_word
@@ -50,13 +50,12 @@ from whisper_tui.present.preview_text import findings_text, warnings
 from whisper_tui.present.quantities import clock_time, count, duration
 from whisper_tui.present.security_text import (
     alarm_sentence,
-    not_inspected_sentences,
     own_shell_paragraphs,
     refused_sentence,
     rules_sentence,
 )
 from whisper_tui.present.spans import Paragraph, Role
-from whisper_tui.present.verdict_text import repeats_a_risk
+from whisper_tui.present.verdict_text import findings, repeats_a_risk
 from whisper_tui.present.words import decided_by_text, session_label_of
 from whisper_tui.tui.dialogs.drafts import Draft, checked
 
@@ -225,10 +224,9 @@ def asks(record: CallRecord, board: Board, waiting: int) -> Iterator[str]:
     at = f"at {record.spec.place}, " if record.spec.place else ""
     yield f"It runs {at}in {visible(record.spec.cwd)}."
     yield from lines(own_shell_paragraphs(record))
-    for risk in record.verdict.risks if record.verdict else ():
-        yield f"{'Severe risk' if is_grave(risk) else 'Risk'}: {visible(risk.sentence)}."
-    for sentence in not_inspected_sentences(record):
-        yield f"{visible(sentence)}."
+    for each in findings(record):
+        grade = "Severe risk: " if each.grave else "" if each.id == UNREAD else "Risk: "
+        yield f"{grade}{visible(each.sentence)}."
     if isinstance(record.state, Waiting) and record.state.returned_because:
         yield f"Asked again: {visible(record.state.returned_because)}."
     yield from lines(meaning_paragraphs(record.spec.command, record.resolved))

@@ -378,8 +378,7 @@ def place_paragraphs(spec: CommandSpec) -> tuple[Paragraph, ...]:
 def _outcome(record: CallRecord) -> tuple[Paragraph, ...]:
     """Return the outcome so far. It is above the command, because people look for it first once a call runs."""
     found: list[Paragraph] = [*alarm_paragraphs(record), *blocked_paragraphs(record.blocked)]
-    if isinstance(record.state, Waiting) and record.state.returned_because:
-        found.append(labelled("Asked again", said(record.state.returned_because, "risk"), decides=True))
+    found += returned_paragraphs(record)
     if record.process is not None:
         leader = record.process.leader
         words = f"pid {leader.pid} · group {record.process.pgid} · attempt {record.attempt}"
@@ -399,6 +398,12 @@ def _outcome(record: CallRecord) -> tuple[Paragraph, ...]:
         gone = (Span("no longer waiting: ", "risk"), *said(f"{record.agent_gave_up}{stopping}"))
         found.append(labelled("Agent", gone))
     return tuple(found)
+
+
+def returned_paragraphs(record: CallRecord) -> tuple[Paragraph, ...]:
+    """Return why a call waits again although somebody has approved it. Empty: it waits for the first time."""
+    why = record.state.returned_because if isinstance(record.state, Waiting) else None
+    return (labelled("Asked again", said(why, "risk"), decides=True),) if why else ()
 
 
 def _left_behind(record: CallRecord) -> Iterator[Paragraph]:

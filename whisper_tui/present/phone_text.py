@@ -20,7 +20,6 @@ from whisper_tui.model.phone_facts import ShownFacts
 from whisper_tui.model.preview import PreviewChange
 from whisper_tui.model.state import CallRecord, Waiting
 from whisper_tui.model.text import PLAIN_CONTROLS, hidden_parts, one_line_beginning, visible
-from whisper_tui.model.verdict import is_grave
 from whisper_tui.present.call_text import unusual_paragraphs
 from whisper_tui.present.column_words import REMARKS
 from whisper_tui.present.command_text import call_line, whole_text
@@ -28,8 +27,8 @@ from whisper_tui.present.diff_text import DiffRow, FileDiff, Side, file_diffs
 from whisper_tui.present.effects_text import EffectLine, effect_lines
 from whisper_tui.present.preview_text import outcome_text, undo_paragraphs
 from whisper_tui.present.quantities import count
-from whisper_tui.present.security_text import gravity, not_inspected_sentences
 from whisper_tui.present.spans import Line, Paragraph
+from whisper_tui.present.verdict_text import findings
 from whisper_tui.present.words import session_label
 
 LONGEST_ROW = 200
@@ -106,35 +105,30 @@ def _since(record: CallRecord) -> float:
 
 
 def _is_severe(record: CallRecord) -> bool:
-    return record.verdict is not None and any(map(is_grave, record.verdict.risks))
+    return any(each.grave for each in findings(record))
 
 
 def _needs_care(record: CallRecord) -> bool:
-    risks = record.verdict.risks if record.verdict is not None else ()
-    unread = record.resolved is not None and bool(record.resolved.not_inspected)
-    return unread or any(risk.id not in REMARKS for risk in risks)
+    return any(each.id not in REMARKS for each in findings(record))
 
 
 def _verdict(record: CallRecord) -> str:
-    """Return the worst risk, or why the call is asked about, on one line."""
+    """Return what matters most, or why the call is asked about, on one line."""
     if record.verdict is None:
         return "not judged yet"
-    risks = record.verdict.risks
-    worst = min(risks, key=gravity, default=None)
-    text = worst.sentence if worst is not None else record.verdict.reason
-    more = f" (and {count(len(risks) - 1, 'other risk')})" if len(risks) > 1 else ""
+    found = findings(record)
+    text = found[0].sentence if found else record.verdict.reason
+    more = f" (and {count(len(found) - 1, 'other risk')})" if len(found) > 1 else ""
     return f"{one_line_beginning(text, LONGEST_LINE)}{more}"
 
 
 def _risks(record: CallRecord, session: Session | None) -> tuple[str, ...]:
     """Return all risks, the severe ones first, and what else is unusual."""
-    risks = sorted(record.verdict.risks if record.verdict is not None else (), key=gravity)
     state = record.state
     again = state.returned_because if isinstance(state, Waiting) else None
     return (
         *([f"It is asked again: {visible(again)}"] if again else []),
-        *(f"{'Severe: ' if is_grave(risk) else ''}{visible(risk.sentence)}" for risk in risks),
-        *map(visible, not_inspected_sentences(record)),
+        *(f"{'Severe: ' if each.grave else ''}{visible(each.sentence)}" for each in findings(record)),
         *map(_paragraph, unusual_paragraphs(record, session)),
     )
 

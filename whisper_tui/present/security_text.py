@@ -19,6 +19,9 @@ from whisper_tui.present.words import decided_by_text, error_text, toast_text
 
 __all__ = ["GRAVE", "is_grave", "not_inspected_sentences", "risk_line", "risk_role"]
 
+PAST_HOOK_ID = "past-hook"
+"""Stands for the id of a risk where a command came to the agent's shell without an approval."""
+
 NOT_INSPECTED = "not read"
 """Said of a call that runs code which nobody has read: no word about it may sound harmless."""
 
@@ -36,19 +39,15 @@ def risk_role(risk: Risk) -> Role:
     return "bad" if is_grave(risk) else "risk"
 
 
-def gravity(risk: Risk) -> tuple[bool, bool, int]:
-    """Return a key that sorts the gravest risks first, and remarks last."""
-    return weight(risk.id, grave=is_grave(risk))
-
-
 def risk_line(record: CallRecord) -> Line:
     """Return the gravest risk in a few words, the number of others, and whether code was not read."""
-    risks = record.verdict.risks if record.verdict else ()
+    risks = [(risk.id, is_grave(risk)) for risk in (record.verdict.risks if record.verdict else ())]
+    risks += [(PAST_HOOK_ID, True)] if record.call.past_hook else []
     unread = bool(record.resolved and record.resolved.not_inspected)
     if not risks:
         return (Span(NOT_INSPECTED, "risk"),) if unread else (Span("not flagged", "muted"),)
-    first = min(risks, key=gravity)
-    gravest = Span(gravest_risk([(risk.id, is_grave(risk)) for risk in risks]), risk_role(first))
+    id_, grave = min(risks, key=lambda risk: weight(risk[0], grave=risk[1]))
+    gravest = Span(gravest_risk(risks), "muted" if id_ in REMARKS else "bad" if grave else "risk")
     return (gravest, Span(f" · {NOT_INSPECTED}", "risk")) if unread else (gravest,)
 
 

@@ -9,9 +9,11 @@ from typing import NamedTuple
 
 from whisper_tui.model.call import Command, Shell
 from whisper_tui.model.state import CallRecord, Waiting
+from whisper_tui.model.text import visible
 from whisper_tui.model.verdict import NO_RULE_MATCHES, Risk, Verdict, is_grave
 from whisper_tui.present.column_words import REMARKS, UNREAD, risk_sign, weight
-from whisper_tui.present.security_text import not_inspected_sentences
+from whisper_tui.present.quantities import count
+from whisper_tui.present.security_text import PAST_HOOK_ID, not_inspected_sentences
 from whisper_tui.present.spans import Line, Paragraph, Role, Span, said
 
 PAST_HOOK = (
@@ -19,6 +21,8 @@ PAST_HOOK = (
     "of an approved one"
 )
 NOT_FLAGGED = "not flagged"
+BEGINNING, END = 160, 80
+"""Characters of a long sentence that are shown: the names in it stand in the command, and others are to be seen too."""
 _OBJECT = re.compile(r"`[^`]*`")
 
 
@@ -51,7 +55,7 @@ def findings(record: CallRecord) -> tuple[Finding, ...]:
     found = [*map(Finding.of, risks)]
     found += [Finding(UNREAD, sentence) for sentence in not_inspected_sentences(record)]
     if record.call.past_hook:
-        found.append(Finding("past-hook", PAST_HOOK, grave=True))
+        found.append(Finding(PAST_HOOK_ID, PAST_HOOK, grave=True))
     return tuple(sorted(found, key=lambda each: weight(each.id, grave=each.grave)))
 
 
@@ -139,7 +143,14 @@ def _row(finding: Finding, command: Command) -> Paragraph:
 
 def _sentence(finding: Finding, command: Command) -> Line:
     role: Role = "muted" if finding.id in REMARKS else "text"
-    return (*with_objects(f"{finding.sentence}.", role), *_line_of(finding, command))
+    return (*with_objects(f"{_shortened(finding.sentence)}.", role), *_line_of(finding, command))
+
+
+def _shortened(sentence: str) -> str:
+    """Return a sentence with the names in it cut if they are so long that it would push others off the screen."""
+    text = visible(sentence)
+    left_out = len(text) - BEGINNING - END
+    return f"{text[:BEGINNING]} … {count(left_out, 'character')} … {text[-END:]}" if left_out > END else sentence
 
 
 def _line_of(finding: Finding, command: Command) -> Line:

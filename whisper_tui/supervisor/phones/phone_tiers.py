@@ -10,7 +10,6 @@ from whisper_tui.model.phone_facts import ShownFacts
 from whisper_tui.model.phone_proof import LONGEST_DOCUMENT, seen_document
 from whisper_tui.model.state import CallRecord
 from whisper_tui.model.text import PLAIN_CONTROLS, hidden_parts
-from whisper_tui.model.verdict import is_grave
 from whisper_tui.supervisor.phones.phone_devices import PairedKey
 
 SIGNED: tuple[SignedDecision, ...] = get_args(SignedDecision)
@@ -58,7 +57,7 @@ def _why_not_by_phone(record: CallRecord, facts: ShownFacts, card: PhoneCall, *,
         return f"It is too long to be seen whole here. {AT_THE_DESK}"
     if severe:
         return ""
-    if any(map(is_grave, verdict.risks)):
+    if card.severe:
         return f"Its risk is severe. {AT_THE_DESK}"
     if facts.effects is not None and len(facts.effects.files) >= MOST_ENTRIES:
         return f"It changes more files than are listed. {AT_THE_DESK}"

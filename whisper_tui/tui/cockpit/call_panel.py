@@ -10,7 +10,7 @@ from textual.containers import Vertical
 from whisper_tui.model.call import FileEdits, Session
 from whisper_tui.model.state import CallRecord, Waiting
 from whisper_tui.present.call_text import beyond_the_card, card, further_details, heading, kind_in_heading
-from whisper_tui.present.command_text import command_paragraphs, whole_text
+from whisper_tui.present.command_text import call_line, command_paragraphs, whole_text
 from whisper_tui.present.quantities import count
 from whisper_tui.present.spans import BLANK, Line, Paragraph, Span, said
 from whisper_tui.tui.button_bar import ButtonBar, label
@@ -303,7 +303,7 @@ class CallPanel(Vertical):
             told=parts.findings,
             key=in_force(self.app).by_id("jump-to-risk").key_name,
             nothing_there=parts.nothing_there,
-            verdict_first=self._is_long(record),
+            verdict_first=self._is_long(record, session),
             headed=True,
         )
         if self.details:
@@ -312,12 +312,14 @@ class CallPanel(Vertical):
         is_wide = parts.diff or parts.changes or (parts.preview and record.is_open)
         return text, () if is_wide else further_details(record, session, now, recent, text)
 
-    def _is_long(self, record: CallRecord) -> bool:
+    def _is_long(self, record: CallRecord, session: Session | None) -> bool:
         """True if a command leaves no room for its verdict below it."""
         most = self.app.size.height // 2
         commands = [record.call.spec.command, *([record.spec.command] if record.edited else [])]
-        if any(isinstance(each, FileEdits) for each in commands):
-            return False
+        if isinstance(record.spec.command, FileEdits):
+            # The difference stands elsewhere: only the names of the files are above the verdict.
+            names = Paragraph(call_line(record, session), at_words=False)
+            return len(wrap(names, self.columns)) > most
         # Each character takes a column or more as it is drawn: only what is short has to be laid out.
         if sum(len(whole_text(each)) for each in commands) > most * self.columns:
             return True

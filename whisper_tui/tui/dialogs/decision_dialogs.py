@@ -18,11 +18,13 @@ from whisper_tui.model.secrets import masked_words
 from whisper_tui.model.state import CallRecord
 from whisper_tui.model.text import visible
 from whisper_tui.model.verdict import is_grave
+from whisper_tui.present.call_text import place_paragraphs, returned_paragraphs
 from whisper_tui.present.column_words import risk_sign
 from whisper_tui.present.command_text import command_paragraphs, command_title, head_and_tail_line, meaning_paragraphs
 from whisper_tui.present.quantities import count
-from whisper_tui.present.security_text import not_inspected_sentences, risk_role
+from whisper_tui.present.security_text import not_inspected_sentences, own_shell_paragraphs, risk_role
 from whisper_tui.present.spans import BLANK, Paragraph, Span, labelled, said
+from whisper_tui.present.verdict_text import PAST_HOOK
 from whisper_tui.tui.dialogs.dialog import Dialog, StyleFiles
 from whisper_tui.tui.paragraphs_view import ParagraphsView
 
@@ -202,6 +204,8 @@ def _call(record: CallRecord, number: int, session: str) -> tuple[Paragraph, ...
     )
     decides = (
         *command_paragraphs(spec.command, risks),
+        *place_paragraphs(spec),
+        *own_shell_paragraphs(record),
         *meaning_paragraphs(spec.command, record.resolved),
         *(
             Paragraph(
@@ -214,6 +218,12 @@ def _call(record: CallRecord, number: int, session: str) -> tuple[Paragraph, ...
     )
     return (
         Paragraph(title, margin=(Span(" ◆ ", "waiting"),)),
+        *(
+            [Paragraph(said(f"{PAST_HOOK}.", "bad"), (Span(" ▲▲ ", "bad"),), decides=True)]
+            if record.call.past_hook
+            else []
+        ),
+        *returned_paragraphs(record),
         *(
             Paragraph(
                 said(f"{risk.sentence}.", risk_role(risk)),
