@@ -3,6 +3,7 @@
 import asyncio
 import socket
 import ssl
+import sys
 import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -242,3 +243,11 @@ async def test_a_revoked_phone_is_pushed_to_no_more(bench: PhoneBench, service: 
     assert bench.phones.push_orders() == () and await channel(bench, service).ping() is None
     assert service.got == []
     assert service.origin not in (Path(bench.home.state) / "phones.json").read_text()
+
+
+async def test_phones_are_not_woken_and_everybody_is_told_why_once_the_extra_is_gone(
+    bench: PhoneBench, service: PushService, token: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "cryptography.hazmat.primitives.asymmetric.utils", None)
+    assert "extra `phone`" in (await channel(bench, service).ping() or "")
+    assert service.got == []

@@ -49,7 +49,7 @@ from whisper_tui.model.push_endpoint import PushOrder, push_endpoint
 from whisper_tui.model.state import CallRecord
 from whisper_tui.policy.risks.later_files import later_kind
 from whisper_tui.supervisor.journal.store import Store
-from whisper_tui.supervisor.phones.passkeys import check_installed
+from whisper_tui.supervisor.phones.passkeys import NOT_INSTALLED, check_installed
 from whisper_tui.supervisor.phones.phone_devices import PairedKey, PhoneDevices
 from whisper_tui.supervisor.phones.phone_pairing import PhonePairings
 from whisper_tui.supervisor.phones.phone_sign_in import PhoneSignIns
@@ -259,13 +259,16 @@ class Phones:
             begin()
 
     def push_orders(self) -> tuple[PushOrder, ...]:
-        """Return a push for each phone that wants them."""
-        now = self._clock()
-        return tuple(
-            PushOrder(each.id, each.push_endpoint, self._push_key.authorization(each.push_endpoint, each.origin, now))
-            for each in self._devices.living()
-            if each.push_endpoint
-        )
+        """Return a push for each phone that wants them. Raises `Refused`."""
+        now, sign = self._clock(), self._push_key.authorization
+        try:
+            return tuple(
+                PushOrder(each.id, each.push_endpoint, sign(each.push_endpoint, each.origin, now))
+                for each in self._devices.living()
+                if each.push_endpoint
+            )
+        except ImportError:
+            raise Refused(NOT_INSTALLED, hint="whisper-tui phone says how to install it") from None
 
     def push_gone(self, order: PushOrder) -> None:
         """Forget an address that its push service does not know any more."""
