@@ -225,7 +225,7 @@ PHONES = (
     Mutation(
         "severe risks are approved at the desk",
         TIER + "_why_not_by_phone",
-        "any(map(is_grave, verdict.risks))",
+        "card.severe",
         "False",
         (TIERS + "test_it_is_decided_at_the_desk",),
     ),
