@@ -122,7 +122,7 @@ class _Rows:
 
 
 _MAKES_NOTHING_BELOW = frozenset({"writes", "appends to", "edits", "touches", "makes directory"})
-"""What is done to files that no deletion could find something below."""
+"""The actions on files below which no deletion could find something."""
 
 
 def _nothing_is_there(effects: Effects) -> bool:
