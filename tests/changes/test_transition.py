@@ -646,6 +646,40 @@ def test_who_waits_to_open_a_file_while_it_is_replaced_loses_nothing(near, monke
     assert path.read_text() == "old replaced\n" * 10 + "mine\n"
 
 
+@pytest.mark.parametrize("name", ["written", "replaced"])
+def test_what_somebody_is_just_adding_to_a_file_is_waited_for_and_stays(near, monkeypatch, name):
+    path, opened = near.top / name, threading.Event()
+    monkeypatch.setattr(real_paths, "OTHERS_CLOSE_S", 60.0)
+    begin_apply = transition._begin_apply
+
+    def add() -> None:
+        with path.open("a") as file:
+            opened.set()
+            # Until the apply has looked at the file and found it open.
+            assert tried.wait(60)
+            file.write("mine\n")
+
+    tried, sleep = threading.Event(), time.sleep
+
+    def slept(seconds: float) -> None:
+        tried.set()
+        sleep(seconds)
+
+    adding = threading.Thread(target=add)
+
+    def begun(*arguments: Any) -> None:
+        begin_apply(*arguments)
+        adding.start()
+        assert opened.wait(60)
+
+    monkeypatch.setattr(real_paths.time, "sleep", slept)
+    monkeypatch.setattr(transition, "_begin_apply", begun)
+    with pytest.raises(Conflict, match=name):
+        apply(near.store)
+    adding.join()
+    assert path.read_text() == f"old {name}\n" * 10 + "mine\n"
+
+
 @pytest.mark.parametrize(("direction", "first"), [(apply, ""), (undo, "old ")])
 def test_what_is_added_after_a_kill_to_a_file_that_was_written_stays(near, monkeypatch, direction, first):
     class Killed(BaseException):

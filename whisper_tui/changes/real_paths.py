@@ -10,6 +10,7 @@ import fcntl
 import os
 import signal
 import stat
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from io import BytesIO
@@ -52,6 +53,8 @@ _CHUNK = 4 << 20
 _GROUPS, _GROUP = "groups", 256
 """The directory of those for so many kept files each: to move a file to a directory of thousands takes far longer."""
 
+OTHERS_CLOSE_S = 0.1
+"""Seconds for which somebody else who has a file open is waited for before a step takes it away or writes it."""
 MOST_OPEN = 128
 """Directories that are open at once."""
 OUT_OF_REACH = (errno.ELOOP, errno.ENOENT, errno.ENOTDIR, errno.EACCES)
@@ -190,16 +193,24 @@ def _mount_of(fd: int) -> tuple[int, ...]:
 
 
 class Lease:
-    """Has others wait a moment who open a file (`fcntl(2)`). Without effect where it is open, or leases are unknown."""
+    """Has others wait a moment who open a file (`fcntl(2)`). Without effect where it stays open, or leases are unknown.
+
+    Somebody who has it open may be about to write it: that is waited for, since most programs close it soon.
+    """
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
         self._held = False
+        last = time.monotonic() + OTHERS_CLOSE_S
         with suppress(OSError):
             # What tells that somebody waits would end this process if it were SIGIO.
             fcntl.fcntl(fd, fcntl.F_SETSIG, signal.SIGURG)
-            fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_WRLCK)
-            self._held = True
+            while not self._held and time.monotonic() < last:
+                try:
+                    fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_WRLCK)
+                    self._held = True
+                except BlockingIOError:
+                    time.sleep(0.002)
 
     def is_wanted(self) -> bool:
         """True if somebody waits to open the file."""
