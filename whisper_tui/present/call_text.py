@@ -35,7 +35,7 @@ from whisper_tui.present.security_text import (
 )
 from whisper_tui.present.spans import BLANK, LONGEST_TEXT, Line, Paragraph, Role, Span, labelled, said
 from whisper_tui.present.unasked_text import level_words
-from whisper_tui.present.verdict_text import is_the_verdict, repeats_a_risk, verdict_rows
+from whisper_tui.present.verdict_text import is_the_verdict, repeats_a_risk, shortened_findings, verdict_rows
 from whisper_tui.present.words import decided_by_text
 
 TRUST: Mapping[Trust, tuple[str, Role]] = {
@@ -118,6 +118,7 @@ def _details(
     record: CallRecord, session: Session | None, now: float, recent: tuple[CallRecord, ...]
 ) -> tuple[Paragraph, ...]:
     return (
+        *(labelled("In full", said(sentence)) for sentence in shortened_findings(record)),
         *_limits(record.spec, record),
         *_origin(record, session, now),
         *recent_paragraphs(recent, now),

@@ -153,6 +153,11 @@ def _shortened(sentence: str) -> str:
     return f"{text[:BEGINNING]} … {count(left_out, 'character')} … {text[-END:]}" if left_out > END else sentence
 
 
+def shortened_findings(record: CallRecord) -> Iterator[str]:
+    """Yield the sentences of which a card shows only the beginning and the end."""
+    return (each.sentence for each in findings(record) if _shortened(each.sentence) != each.sentence)
+
+
 def _line_of(finding: Finding, command: Command) -> Line:
     """Return the line number of a finding in a long text. Empty: the text is not long."""
     if finding.span is None or not isinstance(command, Shell) or "\n" not in command.text:
