@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 import shlex
 from operator import not_
 from typing import Annotated, Any, Literal
@@ -9,6 +10,10 @@ from typing import Annotated, Any, Literal
 from pydantic import ConfigDict, Field, model_validator
 
 from whisper_tui.model.value import Count, Value
+
+CALL_ID = re.compile(r"^[1-9][0-9]{0,17}\Z", re.ASCII)
+"""The id of a call: one spelling for each number, which fits into SQLite's integers of 63 bits."""
+CallId = Annotated[str, Field(pattern=CALL_ID)]
 
 LARGEST_EDITED = 4 << 20
 """Bytes of a file, or of its new content, beyond which neither content nor difference is looked at."""

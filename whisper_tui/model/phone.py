@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal, Protocol
 
 from pydantic import Field
 
+from whisper_tui.model.call import CallId
 from whisper_tui.model.decision import Decider
 from whisper_tui.model.push_endpoint import LONGEST_ENDPOINT
 from whisper_tui.model.value import Count, Value
@@ -42,7 +43,6 @@ FreeDecision = Literal["deny", "set_aside"]
 Token = Annotated[str, Field(min_length=1, max_length=200)]
 """Secret of a paired phone, as `phone_pair` has returned it. Keep it in a cookie (HttpOnly, Secure, SameSite=Strict,
 long-lived) and nowhere else: it reads and denies, and never approves."""
-CallId = Annotated[str, Field(pattern=r"^[0-9]{1,18}$")]
 Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 PairingCode = Annotated[str, Field(min_length=1, max_length=40)]
 """Blanks, hyphens and case do not matter."""

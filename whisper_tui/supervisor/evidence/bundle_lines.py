@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, TypeAdapter
 
+from whisper_tui.model.call import CallId
 from whisper_tui.model.value import Count, Value
 
 VERSION = 1
@@ -23,7 +24,6 @@ LARGEST_FILE = 2 * 1024 * 1024 * 1024
 
 Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 Salt = Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")]
-CallId = Annotated[str, Field(pattern=r"^[1-9][0-9]{0,17}$")]
 Subject = Annotated[str, Field(max_length=200)]
 Number = Annotated[int, Field(ge=1, le=2**53 - 1)]
 

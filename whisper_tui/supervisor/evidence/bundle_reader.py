@@ -7,12 +7,12 @@ import base64
 import binascii
 import hashlib
 import json
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from whisper_tui.model.call import CALL_ID
 from whisper_tui.model.errors import InvalidRequest
 from whisper_tui.model.event import EVENT, CallEvent, Event, SessionSaid, Submitted
 from whisper_tui.model.evidence import Backing
@@ -35,7 +35,6 @@ from whisper_tui.supervisor.runs.executor import RunKey
 from whisper_tui.supervisor.runs.output_files import OUTPUT_FILES, heading_of
 
 _BEGINNING = 4_096
-_CALL_ID = re.compile(r"[1-9][0-9]{0,17}\Z", re.ASCII)
 
 
 class PlacedEvent(NamedTuple):
@@ -213,7 +212,7 @@ def _event(seq: int, body: str) -> Event:
     if event.seq != seq or isinstance(event, SessionSaid):
         raise BundleProblem(f"event {seq} says that it is another one")
     named = event.call.id if isinstance(event, Submitted) else event.call_id if isinstance(event, CallEvent) else "1"
-    if not _CALL_ID.match(named):
+    if not CALL_ID.match(named):
         raise BundleProblem(f"event {seq} is about a call that has no number")
     return event
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 from whisper_tui import __version__
+from whisper_tui.model.call import CALL_ID
 from whisper_tui.model.errors import BrokenHistory, InvalidRequest, Refused, Unavailable, UnknownCall
 from whisper_tui.model.event import EVENT, Decided, Event, PhoneChanged, SessionSaid, Settled
 from whisper_tui.model.masking import masked_events
@@ -200,11 +201,11 @@ def _end(db: sqlite3.Connection) -> Head:
 
 
 def _choose_named(db: sqlite3.Connection, chosen: _Chosen, word: str) -> None:
-    if word.isascii() and word.isdecimal() and len(word) <= 18:
+    if CALL_ID.match(word):
         found = db.execute("SELECT session_id FROM calls WHERE id = ?", (int(word),)).fetchall()
         if not found:
             raise UnknownCall(f"there is no call {word}", hint="whisper-tui history shows the calls")
-        chosen.calls.append(str(int(word)))
+        chosen.calls.append(word)
         chosen.around.add(found[0][0])
         return
     sessions = [row[0] for row in db.execute("SELECT id FROM sessions WHERE id = ? OR name = ?", (word, word))]

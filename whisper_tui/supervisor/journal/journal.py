@@ -13,7 +13,7 @@ from pydantic_core import from_json
 
 from whisper_tui.model.api import HistoryQuery
 from whisper_tui.model.board import ENDED_KEPT
-from whisper_tui.model.call import CommandSpec, FileEdits, ToolCall
+from whisper_tui.model.call import CALL_ID, CommandSpec, FileEdits, ToolCall
 from whisper_tui.model.decision import Approve
 from whisper_tui.model.errors import InvalidRequest
 from whisper_tui.model.event import (
@@ -246,8 +246,7 @@ class Journal:
 
     def events_of_call(self, call_id: str) -> tuple[Event, ...]:
         """Events of one call; empty if there is no such call."""
-        # Ids come from the command line; SQLite's integers have 63 bits.
-        if not call_id.isascii() or not call_id.isdecimal() or len(call_id) > 18:
+        if not CALL_ID.match(call_id):
             return ()
         found = self._events("call_id", (int(call_id),))
         # A damaged index may lead to the events of another call.

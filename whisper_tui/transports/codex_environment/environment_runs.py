@@ -15,7 +15,7 @@ from urllib.parse import unquote, urlsplit
 from pydantic import BaseModel, ConfigDict, Field
 
 from whisper_tui.model.api import Supervision
-from whisper_tui.model.call import LONGEST_NAME, Argv, ClientInfo, Command, Session, SessionHello, Shell, digest
+from whisper_tui.model.call import LONGEST_NAME, Argv, CallId, ClientInfo, Command, Session, SessionHello, Shell, digest
 from whisper_tui.model.ending import Denied, Ending, FailedToStart, HandedOver, Lost, TimedOut, Withdrawn
 from whisper_tui.model.errors import InvalidRequest, WhisperError
 from whisper_tui.model.run import Stream
@@ -70,7 +70,7 @@ class EnvironmentPolicy(_Given):
 class KnownCommand(_Given):
     """A command that was begun with a supervisor that has ended, and what Codex was told about it."""
 
-    callId: str = Field(pattern=r"^[0-9]{1,18}$")
+    callId: CallId
     out: int = Field(default=0, ge=0)
     """Bytes of standard output that Codex has."""
     err: int = Field(default=0, ge=0)
