@@ -82,6 +82,8 @@ def test_a_command_in_the_place_of_the_approved_one_is_held_in_the_same_session(
     assert not (gated.shell.instance.workspace / "replaced").exists()
     shown = gated.shell.row(call)
     assert (shown["command"], shown["session_id"], shown["past_hook"]) == (REPLACED, "s1", True)
+    listed = next(row for row in gated.shell.instance.seen("list") if row["id"] == call)
+    assert [(risk["id"], risk["grave"]) for risk in listed["risks"]] == [("past-hook", True)]
     gated.shell.approve(call)
     out, err = running.communicate(timeout=ANSWER_S)
     assert (out, err, running.returncode) == (f"{gated.shell.instance.workspace}\n".encode(), b"", 7)

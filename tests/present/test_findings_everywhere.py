@@ -9,7 +9,7 @@ from whisper_tui.model.state import CallRecord, Waiting
 from whisper_tui.model.verdict import Risk, Verdict
 from whisper_tui.present import phone_text
 from whisper_tui.present.security_text import risk_line
-from whisper_tui.present.verdict_text import PAST_HOOK
+from whisper_tui.supervisor.approvals.judge import PAST_HOOK
 from whisper_tui.tui.dialogs.decision_dialogs import batch_paragraphs
 
 NETWORK = Risk(id="network", sentence="Uses the network (`curl`)")
@@ -18,8 +18,10 @@ NETWORK = Risk(id="network", sentence="Uses the network (`curl`)")
 def past_hook() -> tuple[Scenario, CallRecord]:
     scenario = Scenario.begin()
     spec = CommandSpec(command=Shell(text="curl http://a"), cwd="/")
-    request = CallRequest(session_id="s1", tool="Bash", arguments={}, spec=spec, past_hook=True)
-    scenario.supervisor.ask(request, Verdict(kind="ask", reason="no rule matches this command", risks=(NETWORK,)))
+    request = CallRequest(session_id="s1", tool="Bash", arguments={}, spec=spec)
+    scenario.supervisor.ask(
+        request, Verdict(kind="ask", reason="no rule matches this command", risks=(PAST_HOOK, NETWORK))
+    )
     return scenario, scenario.supervisor.board.calls["1"]
 
 
@@ -35,11 +37,11 @@ def in_the_batch(record: CallRecord) -> str:
 def test_a_command_that_came_without_an_approval_is_severe_everywhere() -> None:
     scenario, record = past_hook()
     assert "".join(span.text for span in risk_line(record)) == "▲▲ past hook +1"
-    assert f"Severe risk: {PAST_HOOK}." in list(asks(record, scenario.supervisor.board, 1))
+    assert f"Severe risk: {PAST_HOOK.sentence}." in list(asks(record, scenario.supervisor.board, 1))
     phone = on_the_phone(record)
-    assert phone.severe and phone.risks[0] == f"Severe: {PAST_HOOK}"
-    assert phone.verdict.startswith(PAST_HOOK[:20]) and phone.verdict.endswith("(and 1 other risk)")
-    assert f"▲▲ {PAST_HOOK}." in in_the_batch(record)
+    assert phone.severe and phone.risks[0] == f"Severe: {PAST_HOOK.sentence}"
+    assert phone.verdict.startswith(PAST_HOOK.sentence[:20]) and phone.verdict.endswith("(and 1 other risk)")
+    assert f"▲▲ {PAST_HOOK.sentence}." in in_the_batch(record)
 
 
 def test_where_and_why_a_call_waits_again_is_said_before_several_are_approved() -> None:

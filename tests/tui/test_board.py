@@ -12,9 +12,9 @@ from whisper_tui.model.decision import Approve
 from whisper_tui.model.event import Decided, Started
 from whisper_tui.model.packed_calls import call_line
 from whisper_tui.model.state import CallRecord, Waiting
-from whisper_tui.model.verdict import Resolved, Risk, RunCode, Verdict
+from whisper_tui.model.verdict import GRAVE, Resolved, Risk, RunCode, Verdict
 from whisper_tui.present.call_text import card, describe, heading
-from whisper_tui.present.security_text import GRAVE, risk_line
+from whisper_tui.present.security_text import risk_line
 from whisper_tui.tui.cockpit.call_roster import KEPT, CallRoster, listed
 from whisper_tui.tui.cockpit.call_row import row_line
 from whisper_tui.tui.paragraphs_view import ParagraphsView, SeenRows

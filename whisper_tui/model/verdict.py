@@ -61,7 +61,7 @@ GRAVE = frozenset(
         "control-characters", "deceptive-characters", "look-alikes", "hidden-tail", "soothing-words",
         "destructive", "empty-variable", "ends-processes", "privilege", "sends-data",
         "secret-in-arguments", "reads-secrets", "sensitive-write", "keystroke-injection",
-        "unseen-script",
+        "unseen-script", "past-hook",
     }
 )  # fmt: skip
 """Ids of severe risks: damage that cannot be undone, secrets, other rights, and text that deceives."""

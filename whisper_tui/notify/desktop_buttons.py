@@ -24,12 +24,12 @@ from whisper_tui.model.errors import AlreadyDecided, WhisperError
 from whisper_tui.model.secrets import masked
 from whisper_tui.model.state import CallRecord, Waiting
 from whisper_tui.model.text import visible
-from whisper_tui.model.verdict import Resolved
+from whisper_tui.model.verdict import Resolved, is_grave
 from whisper_tui.notify.delivery import desktop_environment
 from whisper_tui.notify.notification_text import TITLE
 from whisper_tui.notify.window_launcher import WindowLauncher
 from whisper_tui.present.command_text import call_line, whole_text
-from whisper_tui.present.security_text import is_grave, not_inspected_sentences
+from whisper_tui.present.security_text import not_inspected_sentences
 from whisper_tui.present.words import session_label
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from whisper_tui.model.call_rows import call_row
 from whisper_tui.model.masking import masked_record
 from whisper_tui.model.run import StallNews
 from whisper_tui.model.state import CallRecord
+from whisper_tui.model.verdict import is_grave
 from whisper_tui.present.quantities import count
-from whisper_tui.present.security_text import is_grave
 from whisper_tui.present.words import session_label, session_label_of
 
 TITLE = "whisper_tui"

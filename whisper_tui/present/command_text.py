@@ -21,9 +21,8 @@ from whisper_tui.model.call import (
 from whisper_tui.model.masking import masked_command
 from whisper_tui.model.state import CallRecord, Unjudged, Waiting
 from whisper_tui.model.text import visible
-from whisper_tui.model.verdict import Meaning, Redirect, Resolved, Risk
+from whisper_tui.model.verdict import GRAVE, Meaning, Redirect, Resolved, Risk
 from whisper_tui.present.quantities import count
-from whisper_tui.present.security_text import GRAVE
 from whisper_tui.present.spans import BLANK, Line, Paragraph, Role, Span, labelled, said
 from whisper_tui.present.tool_text import ChangedFile, edit_line, is_tree, tool_line, tool_paragraphs
 from whisper_tui.present.written_words import as_written

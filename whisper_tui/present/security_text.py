@@ -11,16 +11,11 @@ from whisper_tui.model.run import Blocked, Sandbox
 from whisper_tui.model.secrets import masked
 from whisper_tui.model.state import CallRecord
 from whisper_tui.model.text import one_line_beginning, visible
-from whisper_tui.model.verdict import GRAVE, OwnShell, Risk, is_grave
+from whisper_tui.model.verdict import OwnShell, is_grave
 from whisper_tui.present.column_words import REMARKS, gravest_risk, weight
 from whisper_tui.present.quantities import count
-from whisper_tui.present.spans import Line, Paragraph, Role, Span, labelled, said
+from whisper_tui.present.spans import Line, Paragraph, Span, labelled, said
 from whisper_tui.present.words import decided_by_text, error_text, toast_text
-
-__all__ = ["GRAVE", "is_grave", "not_inspected_sentences", "risk_line", "risk_role"]
-
-PAST_HOOK_ID = "past-hook"
-"""Stands for the id of a risk where a command came to the agent's shell without an approval."""
 
 NOT_INSPECTED = "not read"
 """Said of a call that runs code which nobody has read: no word about it may sound harmless."""
@@ -32,17 +27,9 @@ MOST_NAMED = 4
 """Pieces of such code that are named."""
 
 
-def risk_role(risk: Risk) -> Role:
-    """Return the role of a risk."""
-    if risk.id in REMARKS:
-        return "muted"
-    return "bad" if is_grave(risk) else "risk"
-
-
 def risk_line(record: CallRecord) -> Line:
     """Return the gravest risk in a few words, the number of others, and whether code was not read."""
     risks = [(risk.id, is_grave(risk)) for risk in (record.verdict.risks if record.verdict else ())]
-    risks += [(PAST_HOOK_ID, True)] if record.call.past_hook else []
     unread = bool(record.resolved and record.resolved.not_inspected)
     if not risks:
         return (Span(NOT_INSPECTED, "risk"),) if unread else (Span("not flagged", "muted"),)

@@ -13,13 +13,9 @@ from whisper_tui.model.text import visible
 from whisper_tui.model.verdict import NO_RULE_MATCHES, Risk, Verdict, is_grave
 from whisper_tui.present.column_words import REMARKS, UNREAD, risk_sign, weight
 from whisper_tui.present.quantities import count
-from whisper_tui.present.security_text import PAST_HOOK_ID, not_inspected_sentences
+from whisper_tui.present.security_text import not_inspected_sentences
 from whisper_tui.present.spans import Line, Paragraph, Role, Span, said
 
-PAST_HOOK = (
-    "The agent's shell was given this command without an approval: another hook or plugin may have put it in the place "
-    "of an approved one"
-)
 NOT_FLAGGED = "not flagged"
 BEGINNING, END = 160, 80
 """Characters of a long sentence that are shown: the names in it stand in the command, and others are to be seen too."""
@@ -54,8 +50,6 @@ def findings(record: CallRecord) -> tuple[Finding, ...]:
     risks = record.verdict.risks if record.verdict else ()
     found = [*map(Finding.of, risks)]
     found += [Finding(UNREAD, sentence) for sentence in not_inspected_sentences(record)]
-    if record.call.past_hook:
-        found.append(Finding(PAST_HOOK_ID, PAST_HOOK, grave=True))
     return tuple(sorted(found, key=lambda each: weight(each.id, grave=each.grave)))
 
 

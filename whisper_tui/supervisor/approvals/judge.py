@@ -28,7 +28,7 @@ from whisper_tui.model.decision import Grant, SessionDenial, beginnings
 from whisper_tui.model.errors import Refused, Unavailable, WhisperError
 from whisper_tui.model.event import Judged
 from whisper_tui.model.state import CallRecord
-from whisper_tui.model.verdict import OwnShell, Resolved, UndoPlan, Verdict
+from whisper_tui.model.verdict import OwnShell, Resolved, Risk, UndoPlan, Verdict
 from whisper_tui.policy.evaluate import evaluate, undo_plan
 from whisper_tui.policy.rules.matching import place_by_rule, reaches
 from whisper_tui.policy.rules.rule import Rule, Rules, UndoneBy, stricter
@@ -111,6 +111,15 @@ def _docker_problem(spec: CommandSpec, environment: Mapping[str, str]) -> str:
 
 BLOCKED_KEPT = 1000
 """Limit of commands that are remembered because their sandbox blocked something."""
+
+PAST_HOOK = Risk(
+    id="past-hook",
+    sentence=(
+        "The agent's shell was given this command without an approval: another hook or plugin may have put it in the "
+        "place of an approved one"
+    ),
+)
+"""The risk of every command that reached the agent's shell past its hook (decision 35)."""
 
 KILLED = "the supervisor was killed meanwhile, or its journal was changed, so a recorded approval no longer counts"
 """The reason to ask again about an approved call that had not started when the supervisor was killed."""
@@ -292,6 +301,8 @@ class Judge:
         else:
             verdict = evaluate(question, rules, memory)
         verdict, resolved = with_code(self._unless_denied(call.session_id, spec, verdict, resolved), examined)
+        if call.past_hook:
+            verdict = verdict.model_copy(update={"risks": (PAST_HOOK, *verdict.risks)})
         if isinstance(spec.command, CarriedOut):
             return verdict, resolved
         # The last of all: the code of scripts counts as well.

@@ -13,9 +13,9 @@ from whisper_tui.model.masking import masked_command
 from whisper_tui.model.shown_rules import SAVED_WITH, RuleDraft, RuleList, ShownRule
 from whisper_tui.model.state import CallRecord, Held, Queued
 from whisper_tui.model.text import visible
+from whisper_tui.model.verdict import is_grave
 from whisper_tui.present.command_text import one_line
 from whisper_tui.present.quantities import count
-from whisper_tui.present.security_text import is_grave
 from whisper_tui.present.words import error_text
 from whisper_tui.tui.cockpit.call_list import CallList
 from whisper_tui.tui.cockpit_context import CockpitContext

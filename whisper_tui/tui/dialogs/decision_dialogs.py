@@ -17,14 +17,12 @@ from whisper_tui.model.decision import Deny
 from whisper_tui.model.secrets import masked_words
 from whisper_tui.model.state import CallRecord
 from whisper_tui.model.text import visible
-from whisper_tui.model.verdict import is_grave
 from whisper_tui.present.call_text import place_paragraphs, returned_paragraphs
-from whisper_tui.present.column_words import risk_sign
 from whisper_tui.present.command_text import command_paragraphs, command_title, head_and_tail_line, meaning_paragraphs
 from whisper_tui.present.quantities import count
-from whisper_tui.present.security_text import not_inspected_sentences, own_shell_paragraphs, risk_role
+from whisper_tui.present.security_text import own_shell_paragraphs
 from whisper_tui.present.spans import BLANK, Paragraph, Span, labelled, said
-from whisper_tui.present.verdict_text import PAST_HOOK
+from whisper_tui.present.verdict_text import findings
 from whisper_tui.tui.dialogs.dialog import Dialog, StyleFiles
 from whisper_tui.tui.paragraphs_view import ParagraphsView
 
@@ -218,20 +216,11 @@ def _call(record: CallRecord, number: int, session: str) -> tuple[Paragraph, ...
     )
     return (
         Paragraph(title, margin=(Span(" ◆ ", "waiting"),)),
-        *(
-            [Paragraph(said(f"{PAST_HOOK}.", "bad"), (Span(" ▲▲ ", "bad"),), decides=True)]
-            if record.call.past_hook
-            else []
-        ),
         *returned_paragraphs(record),
         *(
-            Paragraph(
-                said(f"{risk.sentence}.", risk_role(risk)),
-                (Span(f" {risk_sign(risk.id, grave=is_grave(risk))} ", risk_role(risk)),),
-            )
-            for risk in risks
+            Paragraph(said(f"{each.sentence}.", each.sign.role), (Span(f" {each.sign.text} ", each.sign.role),))
+            for each in findings(record)
         ),
-        *(Paragraph(said(f"{text}.", "risk"), (Span(" ? ", "risk"),)) for text in not_inspected_sentences(record)),
         *(replace(paragraph, decides=True) for paragraph in decides),
         BLANK,
     )

@@ -19,15 +19,14 @@ from whisper_tui.model.verdict import (
     READ_ONLY_RULE,
     SUBAGENT_RULE,
     Verdict,
-    is_grave,
     whose_rule,
 )
 from whisper_tui.present.call_text import place_paragraphs
-from whisper_tui.present.column_words import risk_sign
 from whisper_tui.present.command_text import call_line, command_paragraphs, meaning_paragraphs, one_line
 from whisper_tui.present.quantities import age, count, date_and_time
-from whisper_tui.present.security_text import risk_role, sandbox_line
+from whisper_tui.present.security_text import sandbox_line
 from whisper_tui.present.spans import BLANK, Line, Paragraph, Role, Span, labelled, said
+from whisper_tui.present.verdict_text import Finding
 from whisper_tui.present.words import LONGEST_NAME, decided_by_text, of_uses, scope_reach, until_text
 from whisper_tui.tui.dialogs.readers_dialog import ListedCommand
 
@@ -490,5 +489,5 @@ def verdict_paragraphs(verdict: Verdict) -> Iterator[Paragraph]:
     if verdict.sandbox is not None:
         yield labelled("Sandbox", sandbox_line(verdict.sandbox))
     for risk in verdict.risks:
-        sign = Span(f" {risk_sign(risk.id, grave=is_grave(risk)):<2} ", risk_role(risk))
-        yield Paragraph(said(f"{risk.sentence}.", risk_role(risk)), (sign,))
+        sign = Finding.of(risk).sign
+        yield Paragraph(said(f"{risk.sentence}.", sign.role), (Span(f" {sign.text:<2} ", sign.role),))
