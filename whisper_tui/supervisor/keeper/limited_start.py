@@ -5,6 +5,7 @@ called in the new process. Limits of a whole run belong to its control group (de
 """
 
 import errno
+import fcntl
 import os
 import resource
 import select
@@ -105,6 +106,9 @@ def _exec(
     try:
         os.setsid()
         group.take(0)
+        # A file action whose target has its number would close it, as if the command had started.
+        target = max((action[2 if action[0] == os.POSIX_SPAWN_DUP2 else 1] for action in files), default=0)
+        connection = socket.socket(fileno=fcntl.fcntl(connection, fcntl.F_DUPFD_CLOEXEC, target + 1))
         for action in files:
             _apply_file_action(action)
         _reset_signals()

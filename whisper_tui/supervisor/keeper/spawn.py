@@ -1,6 +1,7 @@
 """The start of the command with its limits and its sandbox, and the exact reason if it cannot be started."""
 
 import errno
+import fcntl
 import os
 import shlex
 import tempfile
@@ -40,8 +41,9 @@ class LastDirectory:
     # Both descriptors are open before the start: a sandboxed command may not be able to open anything.
     def __init__(self, environment: dict[str, str]) -> None:
         """`environment` belongs to the command, whose own `BASH_ENV` is still read. Raises `OSError`."""
-        self._report = os.memfd_create("last directory") if hasattr(os, "memfd_create") else _temporary()
+        self._report = _above(os.memfd_create("last directory") if hasattr(os, "memfd_create") else _temporary())
         self._script, writer = os.pipe()
+        self._script = _above(self._script)
         try:
             os.set_blocking(writer, False)
             os.write(writer, os.fsencode(_script(environment.get("BASH_ENV"))))
@@ -72,6 +74,14 @@ class LastDirectory:
         if self._script >= 0:
             self.has_started()
         os.close(self._report)
+
+
+def _above(fd: int) -> int:
+    """Return a descriptor in place of another, with a number that is no target of a file action: it is not closed."""
+    try:
+        return fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _REPORT + 1)
+    finally:
+        os.close(fd)
 
 
 def _temporary() -> int:
