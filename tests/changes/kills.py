@@ -11,6 +11,7 @@ import signal
 import sys
 import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -196,6 +197,23 @@ def kill_undo(scene: Scene, calls: int) -> bool:
     return killed
 
 
+def kill_redo_of_a_part(scene: Scene, calls: int) -> bool:
+    """Undo every other change, kill the redo of these, then redo and undo all. False: it ended before that call."""
+    transition.apply(scene.store)
+    paths = sorted({change.path for change in transition.load_plan(scene.store).changes})
+    for path in paths[::2]:
+        if transition.load_plan(scene.store).state == "applied":
+            with suppress(transition.TransitionFailed):
+                transition.undo_only(scene.store, [path])
+    killed = is_killed(calls, lambda: transition.apply(scene.store))
+    in_child(lambda: transition.resume(scene.store))
+    transition.apply(scene.store)
+    scene.expect("applied", scene.after, applied=True)
+    transition.undo(scene.store)
+    scene.expect("undone", scene.before, applied=False)
+    return killed
+
+
 def kill_each(kill: Callable[[Scene, int], bool], other: str | None, first: int = 0, every: int = 1) -> int:
     """Kill before every nth call, in a new scene each. Return how many were killed."""
     calls = first
@@ -207,10 +225,10 @@ def kill_each(kill: Callable[[Scene, int], bool], other: str | None, first: int 
 
 
 def kill_at_random(seed: int) -> bool:
-    """Preview a random sequence, and kill one direction at a random call. False: that ended before."""
+    """Preview a random sequence, and kill one direction, or a redo of a part, at a random call. False: it ended."""
     chance = random.Random(seed)
     seed += has_twin(seed)  # overlays separate its names, so that what was seen is not what is applied
-    kill, calls = chance.choice((kill_apply, kill_undo)), chance.randrange(80)
+    kill, calls = chance.choice((kill_apply, kill_undo, kill_redo_of_a_part)), chance.randrange(80)
     with public_directory(chance.choice((None, "/dev/shm"))) as real, public_directory() as kept:
         return kill(Scene(real, kept, lambda top: make_tree(seed, top), RandomWork(seed, 10)), calls)
 

@@ -191,10 +191,11 @@ Renewed = tuple[dict[int, Stamp], dict[int, dict[str, Any]]]
 """New stamps of what was there before, and other new fields, by the number of the change."""
 
 
-def renewed_before(store: str, plan: Plan) -> Renewed:
-    """Return the present stamps of files that are, in meaning, as they were before the changes."""
+def renewed_before(store: str, plan: Plan, numbers: Iterable[int]) -> Renewed:
+    """Return the present stamps of files that are, in meaning, as they were before the changes of these numbers."""
     same, befores, others = _Same(store, "old"), dict[int, Stamp](), dict[int, dict[str, Any]]()
-    for number, change in enumerate(plan.changes):
+    for number in numbers:
+        change = plan.changes[number]
         if change.before is not None and change.op != LINK:
             found = same.file(number, change, "", change.path, change.before)
             if found is not None and found != change.before:

@@ -37,6 +37,7 @@ from whisper_tui.changes.change_records import (
     FileChange,
     Plan,
     Result,
+    has_names,
     load_plan,
     load_results,
     load_state,
@@ -69,13 +70,13 @@ def conflicts(store: str, plan: Plan) -> list[str]:
     found = _conflicts(plan)
     if not found:
         return found
-    befores, others = renewed_before(store, plan)
+    befores, others = renewed_before(store, plan, range(len(plan.changes)))
     return _conflicts(_with_renewed(plan, befores, others)) if befores or others else found
 
 
 def undo_conflicts(store: str, plan: Plan) -> list[str]:
     """Return the paths that are not as they were when the changes were made real: each prevents `undo`."""
-    results, chosen = load_results(store), [number for number in range(len(plan.changes)) if number not in plan.undone]
+    results, chosen = load_results(store), _still_applied(plan)
     found = _undo_conflicts(plan, results, chosen)
     if not found:
         return found
@@ -111,7 +112,7 @@ class _Touched(Conflict):
 
 
 def apply(store: str) -> Plan:
-    """Make all changes real. Returns the plan as it is then; the second time nothing happens.
+    """Make all changes real, or those that are undone. Returns the plan as it is then; again, nothing happens.
 
     Raises `Conflict` if somebody else changed any of the files: nothing was done. Raises `TransitionFailed` if a step
     fails: what had been done was undone.
@@ -122,7 +123,23 @@ def apply(store: str) -> Plan:
             _resume(store, plan)
             # What was undone has new stamps.
             plan = load_plan(store)
-        return plan if plan.state == APPLIED or plan.is_empty else _apply(store, plan)
+        if plan.state == APPLIED and plan.undone and any(map(_has_other_names, plan.changes)):
+            # Which names are those of one file depends on the order of all changes.
+            plan = _undo(store, plan, load_results(store), _still_applied(plan))
+            plan = load_plan(store)
+        return plan if (plan.state == APPLIED and not plan.undone) or plan.is_empty else _apply(store, plan)
+
+
+def _still_applied(plan: Plan) -> list[int]:
+    return [number for number in range(len(plan.changes)) if number not in plan.undone]
+
+
+def _has_other_names(change: FileChange) -> bool:
+    """True if a file of a change has several names, or gets further ones."""
+    known = (change.before, change.after, *(change.old_inside or {}).values(), *(change.new_inside or {}).values())
+    return bool(change.op == LINK or change.targets or change.relinks) or any(
+        each and has_names(each) for each in known
+    )
 
 
 def undo(store: str) -> Plan:
@@ -139,8 +156,7 @@ def undo(store: str) -> Plan:
         results = load_results(store)
         if plan.state == UNDOING:
             return _resume_undo(store, plan, results)
-        chosen = [number for number in range(len(plan.changes)) if number not in plan.undone]
-        return _undo(store, plan, results, chosen)
+        return _undo(store, plan, results, _still_applied(plan))
 
 
 def undo_only(store: str, paths: Iterable[str]) -> Plan:
@@ -191,22 +207,33 @@ def _apply(store: str, plan: Plan) -> Plan:
     try:
         return _apply_checked(store, plan)
     except _Touched:
-        befores, others = renewed_before(store, plan)
-        inodes = renewed_directories(plan, parents_of(plan.changes)) if plan.state == UNDONE else {}
+        numbers = _to_apply(store, plan)
+        befores, others = renewed_before(store, plan, numbers)
+        parents = parents_of([plan.changes[number] for number in numbers])
+        inodes = renewed_directories(plan, parents) if plan.state != PREVIEWED else {}
         if not befores and not others and not inodes:
             raise
         save_renewed(store, befores, others, inodes)
         return _apply_checked(store, load_plan(store))
 
 
+def _to_apply(store: str, plan: Plan) -> Sequence[int]:
+    """Return the changes to make real: all, or those that were undone while others stayed applied."""
+    if plan.state == APPLYING:
+        chosen: Sequence[int] = load_state(store).get("chosen", range(len(plan.changes)))
+        return chosen
+    return sorted(plan.undone) if plan.state == APPLIED else range(len(plan.changes))
+
+
 def _apply_checked(store: str, plan: Plan) -> Plan:
-    resumed = plan.state == APPLYING
-    with TransitionWork(store, plan, range(len(plan.changes)), resumed=resumed) as work:
+    resumed, numbers = plan.state == APPLYING, _to_apply(store, plan)
+    with TransitionWork(store, plan, numbers, resumed=resumed) as work:
         if not resumed:
-            found = _unique(plan.meanwhile, changed_directories(plan), work.check())
+            changed = replaced_directories(plan, numbers) if plan.undone else changed_directories(plan)
+            found = _unique(plan.meanwhile, changed, work.check())
             if found:
                 raise _Touched(found, load_state(store).get("left", ()))
-            _begin_apply(store, plan, work)
+            _begin_apply(store, plan, work, numbers)
         untimed = set(load_state(store).get("untimed", ()))
         try:
             _open_for_writing(plan.directories, work.real)
@@ -214,21 +241,26 @@ def _apply_checked(store: str, plan: Plan) -> Plan:
             _settle(plan.directories, work.real, untimed, applied=True)
         except (OSError, Conflict) as error:
             # Before a crash, later steps may have been done as well.
-            begun = set(range(len(plan.changes))) if resumed else work.begun
-            _roll_back(store, plan, _announce_rollback(store, plan, begun, untimed), error)
-    results = {
-        number: Result(known) if (known := made[number]) else result_of(change)
-        for number, change in enumerate(plan.changes)
-    }
+            begun = set(numbers) if resumed else work.begun
+            _roll_back(store, plan, _announce_rollback(store, plan, numbers, begun, untimed), error)
+    results = load_results(store) if plan.undone else {}
+    for number in numbers:
+        results[number] = Result(known) if (known := made[number]) else result_of(plan.changes[number])
     save_results(store, results)
     _flush(store, plan)
     # Without the disk's word for it, steps would be repeated after a power failure, over what others wrote since.
     save_state(store, APPLIED, durable=True, untimed=sorted(untimed))
-    return plan._replace(state=APPLIED)
+    return plan._replace(state=APPLIED, undone=frozenset())
 
 
-def _begin_apply(store: str, plan: Plan, work: TransitionWork) -> None:
+def _begin_apply(store: str, plan: Plan, work: TransitionWork, numbers: Sequence[int]) -> None:
     """Keep what the steps overwrite, and announce them: all of it is on the disk before the first step."""
+    if plan.undone:
+        # What they overwrite is kept since they were made real first, beside that of the changes that stayed applied.
+        untimed = _untimed(_partly(plan, plan.undone), applied=False)
+        save_state(store, APPLYING, untimed=untimed, chosen=list(numbers), undone=sorted(plan.undone))
+        flush_file_system(store)
+        return
     remove_tree(os.path.join(store, KEPT))
     try:
         work.keep()
@@ -240,15 +272,17 @@ def _begin_apply(store: str, plan: Plan, work: TransitionWork) -> None:
     flush_file_system(store)
 
 
-def _announce_rollback(store: str, plan: Plan, begun: set[int], untimed: set[str]) -> dict[int, Result]:
+def _announce_rollback(
+    store: str, plan: Plan, numbers: Sequence[int], begun: set[int], untimed: set[str]
+) -> dict[int, Result]:
     """Note what a rollback finds, and that it begins. `begun`: the changes whose steps may have been done."""
-    # What differs in the files of other steps is somebody else's work.
-    results = {
-        number: _result_of_part(change) if number in begun else Result(None)
-        for number, change in enumerate(plan.changes)
-    }
+    results = load_results(store) if plan.undone else {}
+    for number in numbers:
+        # What differs in the files of other steps is somebody else's work.
+        results[number] = _result_of_part(plan.changes[number]) if number in begun else Result(None)
     save_results(store, results)
-    save_state(store, UNDOING, untimed=sorted(untimed), chosen=list(results), rolls_back=True)
+    undone = sorted(plan.undone.difference(numbers))
+    save_state(store, UNDOING, untimed=sorted(untimed), chosen=list(numbers), rolls_back=True, undone=undone)
     return results
 
 

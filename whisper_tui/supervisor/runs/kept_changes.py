@@ -36,7 +36,7 @@ PENDING = "undoing"
 """The directory beside the attempts that names the calls whose changes are just being undone."""
 _HINTS: dict[UndoDirection, str] = {
     "undo": "whisper-tui undo {} --redo makes them again",
-    "redo": "whisper-tui undo {} undoes the others; then all of them can be redone",
+    "redo": "whisper-tui undo {} undoes them",
 }
 NO_CHANGES = "no changes of call {} are kept"
 

@@ -434,9 +434,9 @@ class PreviewStore:
         """Return why the changes cannot be undone, or redone, as they are now. Empty: they can be tried."""
         if direction == "undo":
             return "its changes are undone already" if self.plan.state == change_records.UNDONE else ""
-        if self.plan.state != change_records.APPLIED:
+        if self.plan.state != change_records.APPLIED or self.plan.undone:
             return ""
-        return "only some of its changes are undone" if self.plan.undone else "its changes are not undone"
+        return "its changes are not undone"
 
     def all_but(self, paths: Sequence[str]) -> tuple[str, ...]:
         """Return the paths of all changes that are still real, but for these. Raises `Refused`."""
