@@ -1,11 +1,15 @@
 """The help lists what people use, by groups, and a mistyped word is answered with the one that was meant."""
 
+import shlex
 import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+from tests.cli.test_documented import subcommands
 from tests.rows import each_row
-from whisper_tui.cli.dispatch import FAMILIES
+from whisper_tui.cli.dispatch import FAMILIES, parser
 from whisper_tui.cli.subcommand import GROUPS
 
 PROGRAM = [sys.executable, "-m", "whisper_tui"]
@@ -29,7 +33,25 @@ def test_the_help_lists_every_subcommand_in_its_group_and_no_internal_one() -> N
 @each_row("name", ["call", "watch", "tools", "serve"])
 def test_the_description_of_a_subcommand_wraps_at_the_width_of_the_terminal(name: str) -> None:
     lines = whisper(name, "--help").stdout.splitlines()
-    assert max(len(line) for line in lines[: lines.index("exit codes:")]) <= 80
+    assert max(len(line) for line in lines) <= 80
+
+
+def test_the_examples_of_a_help_are_command_lines_that_the_program_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    shown = {name: getattr(one, "examples", ()) for name, one in subcommands().items()}
+    assert {"approve", "call", "explain", "install", "review", "undo"} <= {name for name in shown if shown[name]}
+    for name, examples in shown.items():
+        for example in examples:
+            program, *words = shlex.split(example)
+            assert (program, words[0]) == ("whisper-tui", name)
+            assert parser().parse(words).verb == name
+            assert f"  {example}\n" in subcommands()[name].format_help()
+
+
+def test_the_exit_codes_of_a_help_go_on_below_their_meanings() -> None:
+    lines = whisper("list", "--help").stdout.splitlines()
+    (at,) = [at for at, line in enumerate(lines) if line.startswith("  74   ")]
+    assert lines[at + 1].startswith(" " * 7) and lines[at + 2].startswith("  130  ")
 
 
 @each_row("name", ["hook", "exec", "gate", "supervise", "check"])

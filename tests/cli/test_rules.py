@@ -21,6 +21,18 @@ def test_check_says_the_verdict_and_every_reason_and_runs_nothing(instance: Inst
 
 
 @pytest.mark.slow
+def test_explain_says_nothing_twice(instance: Instance) -> None:
+    lines = instance.run("explain", "rm -rf build").stdout.splitlines()
+    assert lines[:2] == [
+        "ask: no rule matches this command",
+        "  risk    ▲▲ destructive: Deletes recursively without confirmation (`rm -rf`)",
+    ]
+    assert lines[2] == "in plain words"
+    told = instance.run("explain", "if true; then rm x; fi").stdout
+    assert told.count("the shell keyword") == 1 and "runs    rm x" in told
+
+
+@pytest.mark.slow
 def test_explain_describes_each_part_in_plain_words_and_leaves_out_what_is_not_known(instance: Instance) -> None:
     lines = instance.run("explain", "sudo -u root tar -xzf a.tgz --frob | frobnicate").stdout.splitlines()
     assert lines[lines.index("in plain words") + 1 :] == [

@@ -21,6 +21,7 @@ from whisper_tui.cli.output_format import (
     outcome,
     print_table,
     standing,
+    styled_diff,
     width_of,
 )
 from whisper_tui.model.call_rows import call_row
@@ -148,6 +149,15 @@ print_table(("ID", "RISK", "STATE"), [("1", "▲▲ destructive", "waiting"), ("
     assert ("\x1b[1;31m▲▲ destructive\x1b[0m" in shown, "\x1b" in shown) == (coloured, coloured)
     plain = re.sub(r"\x1b\[[0-9;]*m", "", shown).splitlines()
     assert plain == ["ID  RISK            STATE", "1   ▲▲ destructive  waiting", "2   ▲ network       running"]
+
+
+def test_a_difference_is_coloured_on_a_terminal_and_a_line_of_context_is_not(monkeypatch):
+    text = "@@ -1,2 +1,2 @@\n-old\n+new\n +a line that stays"
+    assert styled_diff(text) == text
+    monkeypatch.setattr("whisper_tui.cli.output_format.shows_colours", lambda: True)
+    assert styled_diff(text).splitlines() == [
+        "\x1b[36m@@ -1,2 +1,2 @@\x1b[0m", "\x1b[31m-old\x1b[0m", "\x1b[32m+new\x1b[0m", " +a line that stays",
+    ]  # fmt: skip
 
 
 def test_the_brief_row_of_a_waiting_call_is_printed_as_its_whole_row():

@@ -159,7 +159,10 @@ def test_the_doctor_names_clients_that_are_not_there_on_one_line(machine: Machin
     told = whisper(machine, "doctor").stdout
     (line,) = (line for line in told.splitlines() if "Gemini CLI" in line)
     assert "Codex" in line and "Claude" not in line
-    assert "Claude Code\n" in told and "is not on PATH" in told
+    assert "is not on PATH" in told
+    (proof,) = (line for line in told.splitlines() if "stopped a test command" in line)
+    assert proof.startswith("  ✓ good  Claude Code: ") and "Write and a test call of WebFetch" in proof
+    assert "The hook is in" not in told and "The hook is in" in whisper(machine, "doctor", "claude").stdout
 
 
 @pytest.mark.slow

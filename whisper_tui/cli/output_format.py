@@ -111,6 +111,8 @@ def _cells(texts: Sequence[str], width: int) -> list[str]:
 
 
 _BOLD, _RED, _GREEN, _YELLOW, _DIM = "1", "1;31", "32", "33", "2"
+_DIFF = {"+": _GREEN, "-": "31", "@": "36"}
+"""The styles of the lines of a unified difference by their first characters."""
 _STATES = {
     "waiting": _YELLOW,
     "set aside": _DIM,
@@ -136,6 +138,25 @@ def shows_colours() -> bool:
 def styled(text: str, style: str) -> str:
     """Return the text in a style of ANSI escape sequences."""
     return f"\x1b[{style}m{text}\x1b[0m" if style and text.strip() else text
+
+
+def wrapped(text: str, below: str) -> str:
+    """Return a line wrapped at words on a terminal, each further one after `below`; elsewhere as it is."""
+    if not sys.stdout.isatty():
+        return text
+    import textwrap
+
+    width = os.get_terminal_size(sys.stdout.fileno()).columns
+    return textwrap.fill(text, max(width, 40), subsequent_indent=below, break_long_words=False, break_on_hyphens=False)
+
+
+def styled_diff(text: str) -> str:
+    """Return the lines of a unified difference in their colours, where standard output shows any."""
+    return "\n".join(map(_diff_line, text.split("\n"))) if shows_colours() else text
+
+
+def _diff_line(line: str) -> str:
+    return styled(line, _DIFF.get(line[:1], ""))
 
 
 def risk_style(text: str) -> str:

@@ -112,11 +112,14 @@ class _Help(argparse.RawDescriptionHelpFormatter):
         super().__init__(prog, width=_columns() - 2)
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
-        """Wrap a text that has no lines of its own."""
-        return super()._fill_text(text, width, indent) if "\n" in text else self._wrapped(text, width, indent)
+        """Wrap the lines of a text; a row of the exit codes goes on below its meaning."""
+        import textwrap  # only for a help, because it takes time to load
 
-    def _wrapped(self, text: str, width: int, indent: str) -> str:
-        return "\n".join(indent + line for line in self._split_lines(text, width))
+        lines: list[str] = []
+        for line in text.split("\n"):
+            below = " " * 7 if line.startswith(" ") else ""
+            lines += textwrap.wrap(line, width, subsequent_indent=below) or [""]
+        return "\n".join(indent + line for line in lines)
 
 
 def _columns() -> int:
@@ -131,6 +134,9 @@ def _columns() -> int:
 
 class _Parser(argparse.ArgumentParser):
     """A parser whose errors suggest the word that was probably meant."""
+
+    examples: Sequence[str] = ()
+    """Command lines that the help ends with."""
 
     def _check_value(self, action: argparse.Action, value: object) -> None:
         if action.choices is not None and value not in action.choices:
@@ -192,6 +198,9 @@ class Subcommands:
         # before: `exec TICKET --home DIR TEXT`, which is how hooks write it.
         if options.verb == "exec" and options.label is None and len(rest) == 1 and not rest[0].startswith("-"):
             options.label = rest.pop()
+        # The same for `undo 7 --but notes.txt`.
+        if hasattr(options, "paths") and not any(word.startswith("-") for word in rest):
+            options.paths, rest = [*options.paths, *rest], []
         if rest:
             used = self._verbs.choices.get(options.verb, self.parser)
             known = [option for action in used._actions for option in action.option_strings]
@@ -199,10 +208,15 @@ class Subcommands:
             used.error(f"unrecognized arguments: {' '.join(rest)}{hint}")
         return options
 
-    def add(self, name: str, sentence: str, run: Run, *, details: str = "") -> argparse.ArgumentParser:
-        """Add a subcommand. `sentence` says what it does; `details` follows it in its own help."""
+    def add(
+        self, name: str, sentence: str, run: Run, *, details: str = "", examples: Sequence[str] = ()
+    ) -> argparse.ArgumentParser:
+        """Add a subcommand. `sentence` says what it does; `details` follows it in its own help, `examples` end it."""
         text = f"{sentence[:1].upper()}{sentence[1:]}." + (f" {details}" if details else "")
-        parser = self._verbs.add_parser(name, help=sentence, description=text, epilog=EPILOG, formatter_class=_Help)
+        lines = [f"whisper-tui {example}" for example in examples]
+        epilog = "\n".join(("examples:", *(f"  {line}" for line in lines), "", EPILOG)) if examples else EPILOG
+        parser = self._verbs.add_parser(name, help=sentence, description=text, epilog=epilog, formatter_class=_Help)
+        parser.examples = lines
         add_directory_options(parser, default=argparse.SUPPRESS)
         if name in ON_HOSTS:
             add_host_option(parser, default=None)

@@ -82,6 +82,9 @@ LONGEST_WORDS = 200
 MOST_DIFF_LINES = 400
 """Lines of the difference of one file."""
 
+DIFF_INDENT = " " * 19
+"""Begins each line of a difference, and no other line."""
+
 DIGITS = 10
 """Digits of a digest that are shown."""
 
@@ -282,7 +285,7 @@ def _told(row: Row) -> Iterator[str]:
         digests = f"{_short(file['before'])} → {_short(file['after'])}"
         yield f"{'':17}{file['action']} {visible(file['shown'])}{moved} {counts}  {digests}"
         for line in file["diff"] or ():
-            yield f"{'':19}{line}"
+            yield f"{DIFF_INDENT}{line}"
 
 
 def _short(digest: str | None) -> str:

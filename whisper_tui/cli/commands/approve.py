@@ -164,6 +164,12 @@ def add_decisions(verbs: Subcommands) -> None:
         _approve,
         details="It prints what was approved. The agent is told when the command was changed. For a severe risk "
         "(two triangles in list) it asks on a terminal; elsewhere it refuses without --yes.",
+        examples=(
+            "approve 7",
+            "approve 7 --command 'make test'",
+            "approve 7 --prefix npm test --for 2h",
+            "approve 7 --as-previewed",
+        ),
     )
     approve.add_argument("ids", nargs="+", metavar="ID", help="number of a call")
     add_scope(approve)
@@ -186,6 +192,10 @@ def add_decisions(verbs: Subcommands) -> None:
         "deny waiting calls; the agent gets the reason word for word",
         _deny,
         details="A last word that is no number is the reason: whisper-tui deny 7 'use the staging server'.",
+        examples=(
+            "deny 7 'use the staging server'",
+            "deny 7 8 --stop-session",
+        ),
     )
     deny.add_argument("ids", nargs="+", metavar="ID", help="number of a call; the last word may be the reason")
     deny.add_argument("--reason", metavar="TEXT", help="the reason, which the agent is told")

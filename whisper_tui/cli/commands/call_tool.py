@@ -150,6 +150,10 @@ def add_call(verbs: Subcommands) -> None:
         "submit a tool call as an agent would, wait for it, and print its result as JSON",
         _call,
         details="Changes by a human are reported on standard error. Ctrl-C withdraws a call that has not started.",
+        examples=(
+            'call run_shell_command \'{"command": "make test"}\'',
+            'call execute_command \'{"command": "git", "args": ["push"]}\'',
+        ),
     )
     parser.add_argument("tool", metavar="TOOL", help="a tool that `whisper-tui tools` lists")
     parser.add_argument("arguments", metavar="JSON", help="the tool's arguments, as one JSON object")
@@ -250,6 +254,7 @@ def add_agent(verbs: Subcommands) -> None:
         "let a model work on a task; its tool calls go through the queue",
         _agent,
         details=f"The key is read from {' or '.join(KEYS)}. It needs the extra `agent` of the package.",
+        examples=("agent 'what is in here?' --model NAME",),
     )
     parser.add_argument("task", metavar="TASK", help="the task for the model")
     parser.add_argument("--model", required=True, metavar="NAME", help="the model, as the service calls it")

@@ -36,6 +36,10 @@ def _add(verbs: Subcommands, name: str) -> None:
         "--jsonl reads questions from standard input instead, one JSON object a "
         "line: id, kind (decision, split, substitution, redirect, wrapper, danger or safe), command and rules; it "
         "answers each with id and result.",
+        examples=(
+            f"{name} 'make test && git push'",
+            f"{name} -- rm -rf build",
+        ),
     )
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="print one object")
@@ -138,6 +142,7 @@ def _lines(row: dict[str, Any]) -> list[str]:
     from whisper_tui.model.verdict import READ_ONLY_RULE
 
     lines = [f"{row['verdict']}: {visible(row['reason'])}"]
+    said = lines[0]
     if row["rule"]:
         rule = "the built-in read-only list" if row["rule"] == READ_ONLY_RULE else visible(row["rule"])
         lines.append(f"  by      {rule}")
@@ -145,16 +150,19 @@ def _lines(row: dict[str, Any]) -> list[str]:
         lines.append(f"  at      {visible(row['place'])}")
     for risk in row["risks"]:
         sentence, place = visible(risk["sentence"]), _place(row["command"], risk["span"])
-        lines.append(f"  risk    {risk_sign(risk['id'], grave=risk['grave'])} {risk['id']}: {sentence}{place}")
+        where = f" [{place}]" if place not in sentence else ""
+        lines.append(f"  risk    {risk_sign(risk['id'], grave=risk['grave'])} {risk['id']}: {sentence}{where}")
     for code in row["resolved"]["code"]:
         if code["not_inspected"]:
             lines.append(f"  unread  {visible(code['name'])}: not read, {visible(code['not_inspected'])}")
     for inner in row["runs"]:
         words = " ".join("…" if word is None else word for word in inner["argv"])
+        if words == row["command"] and not inner["unknown"]:
+            continue
         through = f", through {' and '.join(inner['through'])}" if inner["through"] else ""
         unknown = f" ({inner['unknown']})" if inner["unknown"] else ""
         lines.append(f"  runs    {visible(words)}{visible(through)}{visible(unknown)}")
-    if not row["plain"] and row["not_plain_because"]:
+    if not row["plain"] and row["not_plain_because"] and visible(row["not_plain_because"]) not in said:
         lines.append(f"  plain   no: {visible(row['not_plain_because'])}")
     lines += [f"  offers  {visible(' '.join(prefix))} …" for prefix in row["prefixes"]]
     return [*lines, *_explained(row["explained"])]
@@ -169,7 +177,7 @@ def _explained(explained: list[dict[str, Any]]) -> list[str]:
 
 
 def _place(text: str, span: list[int] | None) -> str:
-    return f" [{visible(text[span[0] : span[1]])}]" if span else ""
+    return visible(text[span[0] : span[1]]) if span else ""
 
 
 def _answer_lines() -> int:

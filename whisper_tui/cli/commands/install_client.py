@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from whisper_tui.agents.known_clients import INSTALLABLE, profile_of
 from whisper_tui.cli.commands.approve import decider
 from whisper_tui.cli.commands.supervisor_control import settled_status, watched_from
-from whisper_tui.cli.output_format import cannot_work, place_lines, print_json
+from whisper_tui.cli.output_format import cannot_work, place_lines, print_json, styled_diff, wrapped
 from whisper_tui.cli.subcommand import DONE, REFUSED, Options, Subcommands, complain, home_of, supervisor_of
 from whisper_tui.model.errors import BadConfiguration, InvalidRequest, Unavailable, WhisperError
 from whisper_tui.model.text import visible
@@ -31,6 +31,10 @@ def add_install(verbs: Subcommands) -> None:
         _install,
         details="It shows the changes of each file, asks, and keeps a backup beside each. Parts that were installed "
         "before and are not requested now are removed.",
+        examples=(
+            "install claude",
+            "install codex --project --dry-run",
+        ),
     )
     _add_common(install)
     install.add_argument("--no-hook", action="store_true", help="leave the client's own shell tool alone")
@@ -199,7 +203,7 @@ def _agreed(options: Options, planned: "list[Change]") -> bool:
     from whisper_tui.agents.client_files import difference
 
     for change in planned:
-        sys.stdout.writelines(f"{line}\n" for line in difference(change))
+        sys.stdout.writelines(f"{styled_diff(line)}\n" for line in difference(change))
     if options.dry_run:
         sys.stdout.write("Nothing was written.\n")
         return False
@@ -240,8 +244,13 @@ def add_doctor(verbs: Subcommands) -> None:
         "prove that the hook of each agent client stops a command, and report problems",
         _examine,
         details="It sends a harmless test command through the client's hook, which must stop it. Without CLIENT "
-        "it examines all clients. It also reports problems of the supervisor, and ends with 0 only if there are none "
-        "and everything installed was proved.",
+        "it examines all clients, and prints what was stopped, and what is worth knowing; with one, all checks. It "
+        "also reports problems of the supervisor, and ends with 0 only if there are none and everything installed was "
+        "proved.",
+        examples=(
+            "doctor",
+            "doctor claude",
+        ),
     )
     parser.add_argument(
         "client", nargs="?", choices=INSTALLABLE, metavar="CLIENT", help=f"one of {', '.join(INSTALLABLE)}"
@@ -252,24 +261,26 @@ def add_doctor(verbs: Subcommands) -> None:
 
 def _examine(options: Options) -> int:
     from whisper_tui.agents.doctor import examine
-    from whisper_tui.agents.findings import CheckState, DoctorContext
+    from whisper_tui.agents.findings import DoctorContext
     from whisper_tui.model.preview import NOT_POSSIBLE
 
     scene = DoctorContext(launch_of(options), dict(os.environ), project_of(options) or Path.cwd())
     names = INSTALLABLE if options.client is None else (options.client,)
     reports = []
+    if not options.json and options.client is None:
+        sys.stdout.write("Clients\n")
     for name in names:
         report = examine(name, scene, asked_for=options.client is not None)
         report.checks.extend(_own_rules(name, report.title, scene))
         reports.append(report)
         if not options.json and (options.client is not None or not report.is_absent):
-            _print(report)
+            _print(report, whole=options.client is not None)
     status, socket = _status(options), str(Path(home_of(options).runtime) / SOCKET)
     problem = status["problem"] if status else None
     previews = _previews(options, status)
     absent = [report.title for report in reports if report.is_absent]
     if not options.json and options.client is None and absent:
-        sys.stdout.write(f"Not installed\n  {SIGNS[CheckState.NOTE]}  {', '.join(absent)}\n")
+        _line("note", f"not installed: {', '.join(absent)}")
     if not options.json:
         _print_supervisor(status, socket)
         _print_previews(previews)
@@ -317,20 +328,22 @@ def _print_supervisor(status: dict[str, Any] | None, socket: str) -> None:
     sys.stdout.write("Supervisor\n")
     asks = "the hooks, relays and commands of agents on this machine ask"
     if status is None:
-        sys.stdout.write(f"  {SIGNS['note']}  none runs: whether runs have control groups is known once one does\n")
-        sys.stdout.write(f"     {asks} the one that they start, at {visible(socket)}\n")
+        _line("note", "none runs: whether runs have control groups is known once one does")
+        _line("note", f"{asks} the one that they start, at {visible(socket)}")
         return
-    sys.stdout.write(f"  {SIGNS['good']}  {asks} this one: pid {status['pid']}, at {visible(socket)}\n")
+    _line("good", f"{asks} this one: pid {status['pid']}, at {visible(socket)}")
     if status.get("desks"):
-        sys.stdout.write(f"  {SIGNS['good']}  {watched_from(status['desks'])}\n")
+        _line("good", watched_from(status["desks"]))
     if status["problem"] is not None:
-        sys.stdout.write(f"  {SIGNS['bad']}  {cannot_work(status['problem'])}\n")
+        _line("bad", cannot_work(status["problem"]))
     places = status.get("places", ())
     for place, line in zip(places, place_lines(places), strict=True):
-        sys.stdout.write(f"  {SIGNS['good' if place['reached'] else 'bad']}  {line}\n")
-    sign = SIGNS["good"] if status["sandbox_problem"] is None else SIGNS["note"]
-    sys.stdout.write(f"  {sign}  sandbox: {status['sandbox']}\n")
-    sys.stdout.write(f"  {_about_groups(status['counts'])}\n")
+        _line("good" if place["reached"] else "bad", line)
+    _line("good" if status["sandbox_problem"] is None else "note", f"sandbox: {status['sandbox']}")
+    if status["counts"]:
+        _line("good", f"each run has a control group, which counts {' and '.join(status['counts'])}")
+    else:
+        _line("note", f"memory limits count each process alone, not a whole run. {DELEGATE}")
 
 
 def _previews(options: Options, status: dict[str, Any] | None) -> str:
@@ -359,24 +372,29 @@ def _print_previews(words: str) -> None:
     from whisper_tui.model.preview import EXACT_WAYS, NOT_POSSIBLE, WAY_NAMES
 
     exact = tuple(f"with {WAY_NAMES[way]}" for way in EXACT_WAYS)
-    sign = SIGNS["good" if words.startswith(exact) else "note"]
     if words.startswith(NOT_POSSIBLE):
         said = f"commands cannot be previewed here{words.removeprefix(NOT_POSSIBLE)}. See docs/preview.md"
     else:
         said = f"previews: {words}"
-    sys.stdout.write(f"  {sign}  {visible(said)}\n")
+    _line("good" if words.startswith(exact) else "note", visible(said))
 
 
-def _about_groups(counts: list[str] | None) -> str:
-    """Report the control groups of runs, and the resources that they count."""
-    if not counts:
-        return f"{SIGNS['note']}  memory limits count each process alone, not a whole run. {DELEGATE}"
-    return f"{SIGNS['good']}  each run has a control group, which counts {' and '.join(counts)}"
+def _print(report: "Report", *, whole: bool) -> None:
+    """Print all checks of a client, or only what was proved and what is worth knowing."""
+    from whisper_tui.agents.findings import CheckState
 
-
-def _print(report: "Report") -> None:
-    sys.stdout.write(f"{report.title}\n")
+    fine = [check for check in report.checks if check.state is CheckState.GOOD]
+    proofs = [check for check in fine if check.subject == "gate"] or fine[-1:]
+    if whole:
+        sys.stdout.write(f"{report.title}\n")
     for check in report.checks:
-        hint = f". {check.hint}" if check.hint else ""
-        sys.stdout.write(f"  {SIGNS[check.state]}  {visible(check.sentence + hint)}\n")
+        if not whole and check in fine and check not in proofs:
+            continue
+        of = "" if whole or report.title in check.sentence else f"{report.title}: "
+        _line(check.state, visible(of + check.sentence + (f". {check.hint}" if check.hint else "")))
     sys.stdout.flush()
+
+
+def _line(state: str, text: str) -> None:
+    """Print the result of a check, wrapped at words on a terminal."""
+    sys.stdout.write(wrapped(f"  {SIGNS[state]}  {text}", " " * 10) + "\n")

@@ -20,6 +20,7 @@ from whisper_tui.cli.output_format import (
     standing,
     state,
     styled,
+    styled_diff,
 )
 from whisper_tui.cli.subcommand import Options, Subcommands, home_of, reader_of, supervisor_of
 from whisper_tui.model.errors import InvalidRequest, UnknownCall, WhisperError
@@ -248,6 +249,10 @@ def add_show(verbs: Subcommands) -> None:
         _show_one,
         details="A call that waits for a decision is shown whole. In every other, secrets are replaced by "
         f"{MASK}; the journal keeps what ran.",
+        examples=(
+            "show 7",
+            "show 7 --told",
+        ),
     )
     parser.add_argument("id", metavar="ID", help="number of the call")
     parser.add_argument("--unmasked", action="store_true", help="show the secrets in the command, too")
@@ -268,10 +273,14 @@ def _show_one(options: Options) -> int:
         return 0
     coloured = shows_colours()
     for name, value in _facts(row):
-        shown = visible(value, keep_lines=True).replace("\n", "\n" + " " * 14)
+        shown = visible(value, keep_lines=True)
         label = f"{name:<12}"
         if coloured:
             label, shown = styled(label, "2"), styled(shown, risk_style(shown)) if name == "risk" else shown
+        if name == "diff":
+            path, _, lines = shown.partition("\n")
+            shown = f"{path}\n{styled_diff(lines)}"
+        shown = shown.replace("\n", "\n" + " " * 14)
         sys.stdout.write(f"{label}  {shown}\n")
     return 0
 

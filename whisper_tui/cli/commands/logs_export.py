@@ -20,6 +20,7 @@ def add_logs(verbs: Subcommands) -> None:
         _logs,
         details="Its standard output goes to standard output, its standard error to standard error, byte by byte; "
         "on a terminal, control sequences other than colours are removed.",
+        examples=("logs 7 --follow",),
     )
     parser.add_argument("id", metavar="ID", help="number of the call")
     parser.add_argument(
@@ -67,6 +68,10 @@ def add_export(verbs: Subcommands) -> None:
         _export,
         details="Without calls and without --session, `jsonl` has all calls. A recording is of one call: "
         "`asciicast` is version 2 of that format, `asciicast3` version 3. `markdown` is a report of calls or sessions.",
+        examples=(
+            "export 7 --format asciicast -o build.cast",
+            "export --session shop --format markdown -o report.md",
+        ),
     )
     parser.add_argument("calls", nargs="*", metavar="CALL", help="number of a call")
     parser.add_argument("--session", metavar="NAME", help="all calls of the sessions with this name or id")
@@ -113,6 +118,7 @@ def add_story(verbs: Subcommands) -> None:
         _story,
         details="Each edit names its files with digests of their content before and after it, and says where "
         "something else has changed a file between two edits.",
+        examples=("story shop --diff",),
     )
     parser.add_argument("session", metavar="SESSION", help="name or id of a session; all with this name are printed")
     parser.add_argument("--diff", action="store_true", help="print the difference that each edit has made")
@@ -131,7 +137,8 @@ def _story(options: Options) -> int:
 async def _tell(home: "Directories", options: Options) -> None:
     import json
 
-    from whisper_tui.export.session_story import SessionStory, sessions_named
+    from whisper_tui.cli.output_format import styled_diff
+    from whisper_tui.export.session_story import DIFF_INDENT, SessionStory, sessions_named
     from whisper_tui.wire.client import SupervisorClient
 
     supervision = await SupervisorClient.connect(home)
@@ -143,6 +150,7 @@ async def _tell(home: "Directories", options: Options) -> None:
                     sys.stdout.write(json.dumps({"session": session.id, **row}, ensure_ascii=False) + "\n")
                 continue
             async for line in story.lines():
-                sys.stdout.write(line)
+                rest = line.removeprefix(DIFF_INDENT)
+                sys.stdout.write(line if rest == line else f"{DIFF_INDENT}{styled_diff(rest)}")
     finally:
         await supervision.close()

@@ -41,6 +41,7 @@ def add_attach(verbs: Subcommands) -> None:
         details="Without a HOST it shows this machine and all that the configuration file names under [hosts]. "
         "Calls, rules, history and decisions stay on their machines, which need whisper_tui and an ssh login that "
         "asks for no password. A machine that cannot be reached is shown as it was, in grey, and tried again.",
+        examples=("attach gpu1 gpu2",),
     )
     parser.add_argument(
         "hosts",

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from whisper_tui.cli.commands.approve import decider, edited_spec
-from whisper_tui.cli.output_format import print_json
+from whisper_tui.cli.output_format import print_json, styled_diff
 from whisper_tui.cli.subcommand import DONE, Options, Subcommands, supervisor_of
 from whisper_tui.model.errors import InvalidRequest, Refused
 from whisper_tui.model.text import visible
@@ -33,6 +33,7 @@ def add_previews(verbs: Subcommands) -> None:
         _preview,
         details="The real files stay as they are, and no other machine is reached. approve --as-previewed then applies "
         "exactly these changes, without running the command again.",
+        examples=("preview 7 --diff", "preview 7 --command 'rm -r build'"),
     )
     preview.add_argument("id", metavar="ID", help="number of the call")
     preview.add_argument("--diff", action="store_true", help="print the differences in the contents of the files")
@@ -61,6 +62,7 @@ def _add_undo(verbs: Subcommands, verb: str, about: str) -> None:
         "the call was approved with --undoable, and by default if it had a severe risk. All of them are undone, or "
         "all below the named paths, which begin in the directory of the call; if a file is no longer as it was left, "
         "nothing is done. The agent is told with its next call, unless its session is over.",
+        examples=(f"{verb} 7", f"{verb} 7 src/", f"{verb} 7 --but notes.txt", f"{verb} 7 --redo"),
     )
     undo.add_argument("id", metavar="ID", help="number of the call")
     undo.add_argument("paths", nargs="*", metavar="PATH", help="undo only these paths and what is below them")
@@ -218,7 +220,7 @@ def _print_diffs(supervisor: LightClient, call_id: str, changes: list[dict[str, 
             continue
         old, new = ((found[side] or "").splitlines() for side in ("old", "new"))
         for line in unified_diff(old, new, old_path, path, lineterm=""):
-            sys.stdout.write(f"{visible(line)}\n")
+            sys.stdout.write(f"{styled_diff(visible(line))}\n")
 
 
 def _undo(options: Options) -> int:

@@ -26,8 +26,8 @@ def add_review(verbs: Subcommands) -> None:
         _review,
         details="These are calls that rules, standing approvals or their effects allowed, and that changed files. "
         "--done marks them as seen; --undo undoes them, the newest first. undo undoes one of them, or single "
-        "files. With --all these are all of the last 1,000 calls that changed files, also those that you approved: "
-        "review --all --session S --for 3h --undo takes back what a session did in three hours.",
+        "files. With --all these are all of the last 1,000 calls that changed files, also those that you approved.",
+        examples=("review --files", "review --done", "review --all --session shop --for 3h --undo --except 12"),
     )
     review.add_argument("--all", action="store_true", help="also those that were approved, and those seen before")
     review.add_argument("--session", metavar="SESSION", help="only those of this session, by its name or id")

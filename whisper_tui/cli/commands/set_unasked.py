@@ -26,6 +26,7 @@ def add_unasked(verbs: Subcommands) -> None:
         "ordinary files there, and commands that turn out to change nothing else. rules: as your files say. Without "
         "--session and --for it is written into your rules file. What a project or a client asks about is asked in "
         "any case.",
+        examples=("unasked workspace --for 2h", "unasked nothing --session s3", "unasked rules"),
     )
     unasked.add_argument("level", nargs="?", choices=("nothing", "reading", "workspace", AS_RULES))
     unasked.add_argument("--session", metavar="SESSION", help="only in this session, like s3")

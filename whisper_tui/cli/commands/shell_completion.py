@@ -237,7 +237,10 @@ def manual(parser: argparse.ArgumentParser, title: str) -> str:
             lines += [f".SH {group.upper()}"]
             for name in names:
                 lines += [".TP", f".B {_roff(name)}", _roff(described[name])]
-    lines += [*_arguments(parser), ".SH EXIT STATUS"]
+    lines += _arguments(parser)
+    if examples := getattr(parser, "examples", ()):
+        lines += [".SH EXAMPLES", *(line for example in examples for line in (_roff(example), ".br"))]
+    lines += [".SH EXIT STATUS"]
     for code, meaning in MEANINGS.items():
         lines += [".TP", f".B {code}", _roff(meaning)]
     return "\n".join(lines) + "\n"
