@@ -2,7 +2,6 @@
 
 import json
 import re
-from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -20,11 +19,10 @@ from tests.clients.programs.kimi import KimiWithPrompt
 from tests.clients.programs.opencode import OpenCode
 from tests.clients.programs.qwen import Qwen
 from tests.clients.stage import Stage
+from whisper_tui.agents.known_clients import OWN_SHELL_INSTRUCTIONS
 
-CONTEXT = "whisper_tui holds the shell commands and other tool calls that you make here"
-"""The beginning of the text of the hook."""
-INSTRUCTIONS = "under whisper_tui, where a human watches every command"
-"""A part of the instructions of the MCP server."""
+TOLD = OWN_SHELL_INSTRUCTIONS[:60]
+"""The beginning of what the model is told."""
 
 
 ALL = (Claude(), Codex(), Gemini(), Qwen(), OpenCode(), Copilot(), KimiWithPrompt())
@@ -39,8 +37,8 @@ def program(request: pytest.FixtureRequest) -> Program:
     return chosen
 
 
-def told(program: Program, tmp_path, *options: str) -> Counter[str]:
-    """Install with these options, say one thing to the model, and count what it reads."""
+def told(program: Program, tmp_path, *options: str) -> int:
+    """Install with these options, say one thing to the model, and count how often it reads it."""
     with ScriptedModel(program.dialect, [Say("Hello.")]) as model:
         stage = Stage(tmp_path, program, model.url)
         before = {path: path.read_bytes() for path in stage.user_home.rglob("*") if path.is_file()}
@@ -58,7 +56,7 @@ def told(program: Program, tmp_path, *options: str) -> Counter[str]:
         stage.whisper_tui("uninstall", program.name, "--yes")
         for path, content in before.items():
             assert b"whisper" not in content and b"whisper" not in path.read_bytes()
-    return Counter({part: text.count(part) for part in (CONTEXT, INSTRUCTIONS)})
+    return text.count(TOLD)
 
 
 def offered(program: Program, directory: Path, *options: str) -> set[str]:
@@ -82,15 +80,13 @@ def offered(program: Program, directory: Path, *options: str) -> set[str]:
 
 
 def test_without_our_tools_a_hook_tells_the_model_once(program, tmp_path):
-    assert told(program, tmp_path, "--no-mcp") == {CONTEXT: 1, INSTRUCTIONS: 0}
+    assert told(program, tmp_path, "--no-mcp") == 1
 
 
 def test_with_our_tools_the_model_is_told_once(program, tmp_path):
-    # They keep the instructions of servers from their models.
-    by_hook = program.name in {"copilot", "kimi"}
-    assert told(program, tmp_path) == {CONTEXT: int(by_hook), INSTRUCTIONS: int(not by_hook)}
+    assert told(program, tmp_path) == 1
 
 
-def test_beside_the_supervised_shell_no_tools_that_run_commands_are_offered(program, tmp_path):
-    assert offered(program, tmp_path / "both") == {"read_file"}
+def test_beside_the_supervised_shell_no_tools_of_ours_are_offered(program, tmp_path):
+    assert offered(program, tmp_path / "both") == set()
     assert offered(program, tmp_path / "alone", "--no-hook") == {"read_file", "ExecCommand", "execute_command"}

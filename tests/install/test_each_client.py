@@ -16,7 +16,7 @@ from whisper_tui.agents.client_files import Launch
 from whisper_tui.agents.codex import OFFER
 from whisper_tui.agents.documents import JsonDocument
 from whisper_tui.agents.findings import CheckState
-from whisper_tui.agents.hook_formats import CONTEXT
+from whisper_tui.agents.known_clients import OWN_SHELL_INSTRUCTIONS
 from whisper_tui.model.errors import Refused
 
 OF_OPENCODE = "opencode/plugin/whisper_tui.js"
@@ -527,9 +527,9 @@ def test_opencodes_plugin_tells_the_model_if_no_server_does_and_the_doctor_says_
     machine.install("opencode")
     assert 'const CONTEXT = ""\n' in machine.text(PLUGIN)
     machine.install("opencode", mcp=False)
-    assert f"const CONTEXT = {json.dumps(CONTEXT)}\n" in machine.text(PLUGIN)
+    assert f"const CONTEXT = {json.dumps(OWN_SHELL_INSTRUCTIONS)}\n" in machine.text(PLUGIN)
     assert [check for check in machine.doctor("opencode").checks if check.subject == "context"] == []
-    machine.write(PLUGIN, machine.text(PLUGIN).replace(json.dumps(CONTEXT), '""'))
+    machine.write(PLUGIN, machine.text(PLUGIN).replace(json.dumps(OWN_SHELL_INSTRUCTIONS), '""'))
     (check,) = [check for check in machine.doctor("opencode").checks if check.subject == "context"]
     assert "does not tell its model" in check.sentence and "--no-mcp" in check.hint
 

@@ -268,3 +268,15 @@ def test_a_relay_leaves_a_request_that_may_be_refused_to_the_supervisor(changed)
     opening = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params}
     assert initialize_answer(opening, own_shell=False) is not None
     assert initialize_answer(opening | changed, own_shell=False) is None
+
+
+async def test_a_model_with_a_supervised_shell_is_told_little(endpoint):
+    """At four characters a token, all that a conversation holds of this server is below 150 tokens."""
+    params = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}
+    async with endpoint.lines(endpoint.hello() | {"own_shell": True}) as agent:
+        agent.send({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params})
+        told = (await agent.receive())["result"]["instructions"]
+        agent.send({"jsonrpc": "2.0", "method": "notifications/initialized"})
+        agent.send({"jsonrpc": "2.0", "id": 2, "method": "tools/list"})
+        assert (await agent.receive())["result"]["tools"] == []
+    assert "until a human has decided" in told and len(f"{told} {WORK_RUNS}") < 600

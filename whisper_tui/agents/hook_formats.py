@@ -25,6 +25,7 @@ from whisper_tui.agents.agent_tools import (
     server_call,
 )
 from whisper_tui.agents.client_files import SERVER
+from whisper_tui.agents.known_clients import OWN_SHELL_INSTRUCTIONS
 from whisper_tui.model.call import FileEdits, Function, Shell
 from whisper_tui.model.errors import InvalidRequest
 
@@ -86,12 +87,6 @@ NO_DECISION = HookAnswer()
 SESSION_EVENT = "SessionStart"
 """The event at the start of a session, as most clients call it."""
 
-CONTEXT = (
-    "whisper_tui holds the shell commands and other tool calls that you make here until a human has decided about "
-    "them. An answer may take minutes: wait for it, and make the same call again only if its answer tells you to. "
-    "A denied call fails with the human's reason, and nothing was done: follow the reason, and do not try another way."
-)
-"""Told to a model at the start of its session, unless the instructions of our MCP server tell it (decision 20)."""
 WORK_RUNS = (
     "Commands that only read, and commands that change only files of this workspace, run at once and without network; "
     "what reaches further waits for the human. Prefer such commands, and keep what reaches further in calls of its own."
@@ -305,7 +300,7 @@ class HookFormat(ABC):
         # A session that goes on has been told before.
         if content.get("source") == "resume":
             return NO_DECISION
-        return self.session_note(f"{CONTEXT} {besides}".rstrip())
+        return self.session_note(f"{OWN_SHELL_INSTRUCTIONS} {besides}".rstrip())
 
     def session_note(self, context: str) -> HookAnswer:
         """Tell the model something at the start of a session."""

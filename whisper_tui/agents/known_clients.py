@@ -147,14 +147,10 @@ THERE_INSTRUCTIONS = "\n".join(
 )
 """The instructions for agents at a place, which are offered fewer tools."""
 
-OWN_SHELL_INSTRUCTIONS = """\
-You work on the user's machine under whisper_tui, where a human watches every command. Run commands with your own \
-shell: whisper_tui supervises it.
-- A human may be asked before a command or another call of a tool. The answer can take minutes: if a command, or a \
-script that runs it, goes on without output, wait for it; make the same call again only if its answer tells you to.
-- A denied call fails and says why in the human's own words. Nothing was done. Follow the words; do not try another \
-way to do what was denied.
-- The human may change a call before it is carried out. Then you are told what was done instead.
-- An answer of one of these tools with the status `pending_approval`, `approved` or `running` is not a result: it \
-holds a `ticket`. Call `wait` with that ticket until the result is there."""
-"""The instructions for agents whose own shell is supervised, and which are offered no tools that run commands."""
+OWN_SHELL_INSTRUCTIONS = (
+    "whisper_tui may hold a shell command or another tool call that you make here until a human has decided about it. "
+    "That can take minutes: wait, and repeat a call only if its answer tells you to. "
+    "A denied call fails with the human's reason, and nothing was done: follow the reason, try no other way. "
+    "If the human changes a call, you are told what was done instead."
+)
+"""Told once to a model whose own shell is supervised: by our MCP server, or else by a hook (decision 20)."""

@@ -34,8 +34,8 @@ from whisper_tui.agents.findings import (
     unseen_tools,
 )
 from whisper_tui.agents.gateway_servers import GatewayTable, wrapped_servers
-from whisper_tui.agents.hook_formats import CONTEXT, DecisionFormat, HookAnswer, HookRequest, longest_server, printed
-from whisper_tui.agents.known_clients import KNOWN
+from whisper_tui.agents.hook_formats import DecisionFormat, HookAnswer, HookRequest, longest_server, printed
+from whisper_tui.agents.known_clients import KNOWN, OWN_SHELL_INSTRUCTIONS
 from whisper_tui.agents.other_hooks import ALWAYS_LOADED, OtherHook, listed_plugins
 from whisper_tui.agents.own_rules import (
     OrderedRule,
@@ -244,7 +244,7 @@ def plugin_text(edition: Edition, request: InstallRequest) -> str:
     text = template.replace("install opencode", f"install {edition.name}")
     text = text.replace(f"{COMMAND_LINE}[]", f"{COMMAND_LINE}{line}", 1)
     if request.tells_model:
-        text = text.replace(TELLS_NOTHING, TELLS_NOTHING.replace('""', json.dumps(CONTEXT)), 1)
+        text = text.replace(TELLS_NOTHING, TELLS_NOTHING.replace('""', json.dumps(OWN_SHELL_INSTRUCTIONS)), 1)
     gate = shell_setting(edition).gate(request, edition.configuration_of(request), JSON_WITH_COMMENTS)
     text = text.replace(NO_GATE, NO_GATE.replace('""', json.dumps(gate)), 1)
     return text if request.tools else text.replace(ALL_TOOLS, ALL_TOOLS.replace("false", "true"), 1)

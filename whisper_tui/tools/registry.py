@@ -254,8 +254,8 @@ def _made(offered: Any, context: ToolContext) -> Any:
 
 TASKS = ("ExecCommand", "TaskList", "TaskStatus", "TaskOutput", "TaskInput", "TaskStop")
 
-COMMAND_TOOLS = frozenset({"execute_command", "execute_command_line", "run_shell_command", *TASKS})
-"""The tools that do the same as the shell of an agent."""
+AS_OWN_TOOLS = frozenset({"execute_command", "execute_command_line", "run_shell_command", *TASKS, "read_file"})
+"""The tools that do the same as those which an agent with a shell has itself."""
 
 SETS = (
     ToolSet("argv", tools=("execute_command",)),

@@ -193,7 +193,7 @@ WHAT_IS_SHOWN = (
     Mutation(
         "clients: a model that is told of the human at the start of a session",
         "whisper_tui.agents.hook_formats.HookFormat.session_start",
-        'self.session_note(f"{CONTEXT} {besides}".rstrip())',
+        'self.session_note(f"{OWN_SHELL_INSTRUCTIONS} {besides}".rstrip())',
         "NO_DECISION",
         (
             HOOKS + "test_a_model_is_told_at_the_start_of_a_session_and_not_when_it_goes_on",

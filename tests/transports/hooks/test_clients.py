@@ -12,8 +12,8 @@ from tests.rows import each_row
 from tests.supervisor.conftest import HUMAN, Bench
 from whisper_tui.agents.agent_tools import FileResult
 from whisper_tui.agents.codex_programs import login_shell
-from whisper_tui.agents.hook_formats import CONTEXT, NO_DECISION, WORK_RUNS, HookAnswer, HookRequest, parsed
-from whisper_tui.agents.known_clients import KNOWN, profile_of, profiles
+from whisper_tui.agents.hook_formats import NO_DECISION, WORK_RUNS, HookAnswer, HookRequest, parsed
+from whisper_tui.agents.known_clients import KNOWN, OWN_SHELL_INSTRUCTIONS, profile_of, profiles
 from whisper_tui.model.call import FileChange, FileEdits, Function, ReplaceText, Shell, WriteFile
 from whisper_tui.model.errors import InvalidRequest
 from whisper_tui.transports.hook.exec_endpoint import ShellDirectory
@@ -222,7 +222,7 @@ def test_a_model_is_told_at_the_start_of_a_session_and_not_when_it_goes_on(clien
     answer = chosen.session_start(start)
     assert answer.code == 0
     output = said(answer)["hookSpecificOutput"]
-    assert output == {"hookEventName": "SessionStart", "additionalContext": CONTEXT}
+    assert output == {"hookEventName": "SessionStart", "additionalContext": OWN_SHELL_INSTRUCTIONS}
     assert chosen.session_start({**start, "source": "resume"}) == NO_DECISION
 
 
@@ -236,7 +236,7 @@ async def test_kimi_is_told_with_the_first_prompt_of_each_session_alone(bench: B
         return await HookQuestion(bench.supervisor, hello, shell_directory, decisions, what_ran).answer()
 
     for session in ("a", "b"):
-        assert said(await prompted(session)) == {"message": CONTEXT}
+        assert said(await prompted(session)) == {"message": OWN_SHELL_INSTRUCTIONS}
         assert await prompted(session) == await prompted(session) == NO_DECISION
 
 
@@ -250,9 +250,9 @@ async def test_a_model_is_told_once_that_ordinary_work_runs_unasked(bench: Bench
         answer = await HookQuestion(bench.supervisor, hello, shell_directory, decisions, what_ran).answer()
         return str(said(answer)["hookSpecificOutput"]["additionalContext"])
 
-    assert await started() == CONTEXT
+    assert await started() == OWN_SHELL_INSTRUCTIONS
     await bench.supervisor.set_unasked("workspace", HUMAN, until=time.time() + 3600)
-    assert await started() == f"{CONTEXT} {WORK_RUNS}"
+    assert await started() == f"{OWN_SHELL_INSTRUCTIONS} {WORK_RUNS}"
 
 
 def test_what_kimi_appends_to_a_file_is_shown_as_its_arguments() -> None:
@@ -268,7 +268,7 @@ def test_what_kimi_appends_to_a_file_is_shown_as_its_arguments() -> None:
 def test_copilot_is_told_where_it_looks() -> None:
     start = {"hook_event_name": "SessionStart", "source": "new"}
     assert HOOK_FORMATS["copilot"].is_session_start(start)
-    assert said(HOOK_FORMATS["copilot"].session_start(start)) == {"additionalContext": CONTEXT}
+    assert said(HOOK_FORMATS["copilot"].session_start(start)) == {"additionalContext": OWN_SHELL_INSTRUCTIONS}
     assert not HOOK_FORMATS["copilot"].is_session_start(INPUTS["copilot"])
 
 

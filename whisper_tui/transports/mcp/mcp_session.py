@@ -25,7 +25,7 @@ from whisper_tui.model.text import is_sendable
 from whisper_tui.tools import Answer, SupervisedTool, ToolContext, ToolRegistry, UnknownTool
 from whisper_tui.tools.agent_text import OutputBudget
 from whisper_tui.tools.ai_tool import check_arguments
-from whisper_tui.tools.registry import COMMAND_TOOLS
+from whisper_tui.tools.registry import AS_OWN_TOOLS
 from whisper_tui.tools.wait import WAIT
 from whisper_tui.transports.json_lines import LineCutter
 from whisper_tui.transports.mcp.mcp_calls import (
@@ -296,8 +296,11 @@ class McpSession:
     async def _list_tools(self, ctx: Context, _params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
         await self._record_client(ctx)
         # They are only left out of the list: an older conversation that goes on may still call them.
-        hidden = COMMAND_TOOLS if self._own_shell else frozenset[str]()
-        offered = (tool for tool in self._registry.get_all_tools() if tool.name not in hidden)
+        hidden = AS_OWN_TOOLS if self._own_shell else frozenset[str]()
+        offered = [tool for tool in self._registry.get_all_tools() if tool.name not in hidden]
+        if [tool.name for tool in offered] == [WAIT]:
+            # There is nothing to wait for.
+            offered = []
         return types.ListToolsResult(tools=[declared(tool) for tool in offered])
 
     async def _call_tool(self, ctx: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
