@@ -10,12 +10,13 @@ from tests.tui.scenes import ME, Scenario
 from tests.tui.test_describe import described
 from whisper_tui.cli.watch_text import happened
 from whisper_tui.model.call import CallRequest, CommandSpec, Shell
-from whisper_tui.model.decision import Approve
+from whisper_tui.model.decision import Approve, Decider
 from whisper_tui.model.ending import Exited
 from whisper_tui.model.event import Decided
 from whisper_tui.model.masking import masked_record
 from whisper_tui.model.run import Blocked, BlockedAttempt, Sandbox
 from whisper_tui.policy.rules.rule import Rule, Rules
+from whisper_tui.tools.agent_text import sandbox_note
 
 CACHE = "/home/me/.cache/garden"
 WRITES = BlockedAttempt(what="write", subject=CACHE)
@@ -150,3 +151,18 @@ async def test_a_real_blocked_command_is_reported_marked_and_described(tmp_path:
         await room.sees("The sandbox blocked call 1", "blocked, exit 1", "Sandbox", "read-only, no network")
         await room.sees(f"tried to write {room.workspace}/made.txt")
         assert not (room.workspace / "made.txt").exists()
+
+
+def test_an_agent_is_told_in_few_words_what_nobody_was_asked_about_could_not_do() -> None:
+    scenario = Scenario.begin()
+    call_id = scenario.ask("build")
+    by = Decider(surface="rule", who="touch")
+    scenario.supervisor.happen(
+        Decided(at=scenario.clock(), call_id=call_id, decision=Approve(sandbox=Sandbox()), by=by)
+    )
+    scenario.supervisor.start(call_id)
+    scenario.supervisor.finish(call_id, Exited(code=1), blocked=Blocked(attempts=(WRITES,)))
+    note = sandbox_note(scenario.supervisor.board.calls[call_id])
+    assert note is not None and f"it tried to write {CACHE}. Send the same command again to ask the human." in note
+    # At four characters a token, without the name of the file.
+    assert (len(note) - len(CACHE)) / 4 <= 50

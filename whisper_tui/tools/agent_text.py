@@ -175,8 +175,8 @@ def sandbox_note(record: CallRecord) -> str | None:
     automatic = record.decided_by is not None and record.decided_by.surface in {"rule", "memory"}
     if automatic:
         return (
-            f"This command was approved automatically and ran in a sandbox ({sandbox.words()}), which refused what it "
-            f"needed: it {blocked.words()}. Submit the same command again to ask a human to approve it without one."
+            f"Nobody was asked about this command, and its sandbox ({sandbox.words()}) refused what it needed: it "
+            f"{blocked.words()}. Send the same command again to ask the human."
         )
     return f"The human approved this command in a sandbox ({sandbox.words()}), which refused it: it {blocked.words()}."
 
