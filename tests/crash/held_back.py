@@ -32,7 +32,7 @@ FILES = 6
 CALLS = 4
 """Files of one workspace, and calls of one sequence."""
 STANDS_STILL_S = 120.0
-"""Seconds without another state after which a call does not go on."""
+"""Seconds without another step after which a call does not go on."""
 KILLED_IN = 0.25
 """Share of the calls at which a supervisor is killed."""
 LONGEST_WAIT_S = 0.4
@@ -110,10 +110,12 @@ class HeldBackKills:
         call_id = await self._submit(door, top, token, text)
         shot = asyncio.create_task(self._kill()) if self._chance.random() < KILLED_IN else None
         applies = self._chance.random() < 0.5
-        seen, since = None, time.monotonic()
+        seen: object = None
+        since = time.monotonic()
         while not isinstance((record := await self._record(door, call_id)).state, Ended):
-            if record.state != seen:
-                seen, since = record.state, time.monotonic()
+            # A preview that begins or ends is a step as well.
+            if (record.state, record.preview) != seen:
+                seen, since = (record.state, record.preview), time.monotonic()
             if time.monotonic() - since > STANDS_STILL_S:
                 self.result.violations.append(f"call {record.id} does not go on: {record.state}, {record.preview}")
                 return

@@ -53,7 +53,7 @@ def add_mcp(verbs: Subcommands) -> None:
     parser.add_argument(
         "--own-shell",
         action="store_true",
-        help="offer no tools that run commands, because a hook supervises the agent's own shell",
+        help="offer none of its own tools, because a hook supervises the agent's own shell",
     )
     parser.add_argument(
         "--http", action="store_true", help="serve agents over HTTP on 127.0.0.1, until Ctrl-C, behind a token"
