@@ -19,7 +19,7 @@ from tests.clients.programs.kimi import KimiWithPrompt
 from tests.clients.programs.opencode import OpenCode
 from tests.clients.programs.qwen import Qwen
 from tests.clients.stage import Stage
-from whisper_tui.agents.known_clients import OWN_SHELL_INSTRUCTIONS
+from whisper_tui.agents.model_instructions import OWN_SHELL_INSTRUCTIONS
 
 TOLD = OWN_SHELL_INSTRUCTIONS[:60]
 """The beginning of what the model is told."""

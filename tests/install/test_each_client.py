@@ -16,7 +16,7 @@ from whisper_tui.agents.client_files import Launch
 from whisper_tui.agents.codex import OFFER
 from whisper_tui.agents.documents import JsonDocument
 from whisper_tui.agents.findings import CheckState
-from whisper_tui.agents.known_clients import OWN_SHELL_INSTRUCTIONS
+from whisper_tui.agents.model_instructions import OWN_SHELL_INSTRUCTIONS
 from whisper_tui.model.errors import Refused
 
 OF_OPENCODE = "opencode/plugin/whisper_tui.js"

@@ -10,7 +10,7 @@ from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 from tests.rows import each_row
 from tests.supervisor.conftest import HUMAN
 from tests.transports.endpoint_server import ECHO, RESULT
-from whisper_tui.agents.hook_formats import WORK_RUNS
+from whisper_tui.agents.model_instructions import WORK_RUNS
 from whisper_tui.model.call import Argv, CommandSpec
 from whisper_tui.model.ending import FailedToStart
 from whisper_tui.supervisor.runs.scheduling import MemoryGauge

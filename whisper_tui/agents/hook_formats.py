@@ -25,7 +25,7 @@ from whisper_tui.agents.agent_tools import (
     server_call,
 )
 from whisper_tui.agents.client_files import SERVER
-from whisper_tui.agents.known_clients import OWN_SHELL_INSTRUCTIONS
+from whisper_tui.agents.model_instructions import OWN_SHELL_INSTRUCTIONS
 from whisper_tui.model.call import FileEdits, Function, Shell
 from whisper_tui.model.errors import InvalidRequest
 
@@ -86,12 +86,6 @@ NO_DECISION = HookAnswer()
 
 SESSION_EVENT = "SessionStart"
 """The event at the start of a session, as most clients call it."""
-
-WORK_RUNS = (
-    "Commands that only read, and commands that change only files of this workspace, run at once and without network; "
-    "what reaches further waits for the human. Prefer such commands, and keep what reaches further in calls of its own."
-)
-"""Told besides where ordinary work runs unasked (decision 36), at a cost of about 45 tokens a session."""
 
 CALL_IDS = ("tool_use_id", "call_id", "tool_call_id")
 """Names under which clients send their ids of calls."""

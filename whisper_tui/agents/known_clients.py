@@ -123,34 +123,3 @@ def profile_behind(client_name: str) -> "ClientProfile | None":
     """The profile of the client with this name in its MCP handshake or in a session. None: it is unknown."""
     lower = client_name.lower()
     return next((profile_of(name) for name in KNOWN if lower.startswith(name)), None)
-
-
-INSTRUCTIONS = """\
-These tools run commands on the user's machine under whisper_tui, where a human watches every command.
-- A human may be asked before a command runs. The answer can take minutes: wait for it, and do not send the call again.
-- An answer with the status `pending_approval`, `approved` or `running` is not a result: it holds a `ticket`. Call \
-`wait` with that ticket until the result is there. `pending_approval` means that nothing ran and nothing was refused.
-- A command of your own shell may be held for the human in the same way: if it, or a script that runs it, goes on \
-without output, wait for it; do not end it or try another way.
-- A denied call fails and says why in the human's own words. Nothing ran. Follow the words; do not try another way to \
-do what was denied.
-- The human may change a command before it runs. Then the answer says what ran instead.
-- Give `run_shell_command` a `description`: the human reads it.
-- `ExecCommand` answers when the command ends, or at the end of its foreground window; then the command goes on as a \
-task, which `TaskOutput`, `TaskStatus`, `TaskInput` and `TaskStop` are about.
-- Each call is independent; `cd` and variables do not last. `timeout` counts from the start of the command, not while \
-the human thinks."""
-"""The instructions for agents, which they are given when they connect to the MCP server."""
-
-THERE_INSTRUCTIONS = "\n".join(
-    line for line in INSTRUCTIONS.replace("the user's", "this").splitlines() if "`ExecCommand`" not in line
-)
-"""The instructions for agents at a place, which are offered fewer tools."""
-
-OWN_SHELL_INSTRUCTIONS = (
-    "whisper_tui may hold a shell command or another tool call that you make here until a human has decided about it. "
-    "That can take minutes: wait, and repeat a call only if its answer tells you to. "
-    "A denied call fails with the human's reason, and nothing was done: follow the reason, try no other way. "
-    "If the human changes a call, you are told what was done instead."
-)
-"""Told once to a model whose own shell is supervised: by our MCP server, or else by a hook (decision 20)."""

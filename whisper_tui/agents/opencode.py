@@ -35,7 +35,8 @@ from whisper_tui.agents.findings import (
 )
 from whisper_tui.agents.gateway_servers import GatewayTable, wrapped_servers
 from whisper_tui.agents.hook_formats import DecisionFormat, HookAnswer, HookRequest, longest_server, printed
-from whisper_tui.agents.known_clients import KNOWN, OWN_SHELL_INSTRUCTIONS
+from whisper_tui.agents.known_clients import KNOWN
+from whisper_tui.agents.model_instructions import OWN_SHELL_INSTRUCTIONS
 from whisper_tui.agents.other_hooks import ALWAYS_LOADED, OtherHook, listed_plugins
 from whisper_tui.agents.own_rules import (
     OrderedRule,

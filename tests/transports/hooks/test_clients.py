@@ -12,8 +12,9 @@ from tests.rows import each_row
 from tests.supervisor.conftest import HUMAN, Bench
 from whisper_tui.agents.agent_tools import FileResult
 from whisper_tui.agents.codex_programs import login_shell
-from whisper_tui.agents.hook_formats import NO_DECISION, WORK_RUNS, HookAnswer, HookRequest, parsed
-from whisper_tui.agents.known_clients import KNOWN, OWN_SHELL_INSTRUCTIONS, profile_of, profiles
+from whisper_tui.agents.hook_formats import NO_DECISION, HookAnswer, HookRequest, parsed
+from whisper_tui.agents.known_clients import KNOWN, profile_of, profiles
+from whisper_tui.agents.model_instructions import OWN_SHELL_INSTRUCTIONS, WORK_RUNS
 from whisper_tui.model.call import FileChange, FileEdits, Function, ReplaceText, Shell, WriteFile
 from whisper_tui.model.errors import InvalidRequest
 from whisper_tui.transports.hook.exec_endpoint import ShellDirectory

@@ -15,16 +15,9 @@ from pydantic import Field, ValidationError
 
 from whisper_tui.agents.agent_tools import Content
 from whisper_tui.agents.client_files import Launch
-from whisper_tui.agents.hook_formats import (
-    NO_DECISION,
-    WORK_RUNS,
-    DoneCall,
-    HookAnswer,
-    HookFormat,
-    HookRequest,
-    parsed,
-)
+from whisper_tui.agents.hook_formats import NO_DECISION, DoneCall, HookAnswer, HookFormat, HookRequest, parsed
 from whisper_tui.agents.known_clients import profile_of
+from whisper_tui.agents.model_instructions import WORK_RUNS
 from whisper_tui.agents.own_rules import literal_words
 from whisper_tui.model.api import Supervision
 from whisper_tui.model.call import (

@@ -16,8 +16,7 @@ from mcp.shared.message import SessionMessage
 from pydantic import ValidationError
 
 from whisper_tui import __version__
-from whisper_tui.agents.hook_formats import WORK_RUNS
-from whisper_tui.agents.known_clients import INSTRUCTIONS, OWN_SHELL_INSTRUCTIONS, THERE_INSTRUCTIONS
+from whisper_tui.agents.model_instructions import INSTRUCTIONS, OWN_SHELL_INSTRUCTIONS, THERE_INSTRUCTIONS, WORK_RUNS
 from whisper_tui.model.call import ClientInfo, digest
 from whisper_tui.model.errors import WhisperError
 from whisper_tui.model.state import Ended

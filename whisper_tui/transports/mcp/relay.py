@@ -16,7 +16,8 @@ from types import FrameType
 from typing import Any
 
 from whisper_tui import __version__
-from whisper_tui.agents.known_clients import INSTRUCTIONS, KNOWN, OWN_SHELL_INSTRUCTIONS
+from whisper_tui.agents.known_clients import KNOWN
+from whisper_tui.agents.model_instructions import INSTRUCTIONS, OWN_SHELL_INSTRUCTIONS
 from whisper_tui.model.errors import Unavailable, WhisperError, error_from
 from whisper_tui.model.protocol_version import HELLO_VERSIONS
 from whisper_tui.model.text import is_sendable, sendable, visible
