@@ -108,7 +108,7 @@ PICTURES = (
     Picture("left-behind", left_behind, "1", ("b",), shows="Left over from earlier days"),
     Picture("palette", workday, "7", ("ctrl+p",), shows="Approve  (a)"),
     Picture("trouble", troubled, "7", shows="cannot work as it should"),
-    Picture("hosts", one_away, "gpu1:7", shows=("2 of 3 machines", "Try: ssh gpu2 true", "deletes cache")),
+    Picture("hosts", one_away, "gpu1:7", shows=("2 of 3 machines", "Try: ssh gpu2 true", "− cache")),
     Picture("places", at_places, "3", shows=("○ @gpu2", "No route to host", "not on this machine")),
     Picture("grey", workday, "6", shows="redirects twice", theme="grey-light"),
 )

@@ -83,7 +83,7 @@ async def test_the_first_minutes_can_be_played_as_the_captions_say(monkeypatch: 
         await person.over("hours")
 
         await person.reach("clean")
-        await cockpit.sees("▲▲ severe  Deletes recursively", "deletes cache, drafts")
+        await cockpit.sees("▲▲ severe  Deletes recursively", "− cache, drafts")
         await cockpit.press("d", *"only the cache", "enter")
         assert isinstance((await person.over("clean")).state.ending, Denied)  # type: ignore[union-attr]
         await person.reach("clean-by-name")

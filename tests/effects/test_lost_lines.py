@@ -39,9 +39,8 @@ def effects(command: str, workspace: Path) -> Effects:
 
 
 def card(found: Effects) -> str:
-    return "\n".join(
-        "".join(span.text for span in (*p.margin, *p.spans)) for p in effect_rows(found, Shell(text="")).paragraphs
-    )
+    rows = effect_rows(found, Shell(text=""))
+    return "\n".join("".join(span.text for span in (*p.margin, *p.spans)) for p in (*rows.paragraphs, *rows.texts))
 
 
 @pytest.mark.parametrize(

@@ -248,13 +248,13 @@ async def test_the_card_shows_the_effects_with_the_diff_of_written_files(tmp_pat
     (tmp_path / "tax.conf").write_text("rate = 19\n")
     scenario = in_directory(tmp_path, "echo 'rate = 20' > tax.conf")
     async with open_cockpit(scenario) as cockpit:
-        await cockpit.sees("Effects", "writes tax.conf (exists, 10 B", "− rate = 19", "+ rate = 20")
+        await cockpit.sees("Changes     ~ tax.conf", "+1 −1 ■■", "− rate = 19", "+ rate = 20")
 
 
 async def test_the_effects_follow_the_files_while_the_call_waits(tmp_path: Path) -> None:
     scenario = in_directory(tmp_path, "echo new > note.txt")
     async with open_cockpit(scenario) as cockpit:
-        await cockpit.sees("writes note.txt (new")
+        await cockpit.sees("+ note.txt")
         (tmp_path / "note.txt").write_text("old\n")
         scenario.clock.advance(3)
         await cockpit.sees("1 − old", "1 + new")
@@ -264,14 +264,14 @@ async def test_a_script_that_would_run_is_shown_with_its_risks(tmp_path: Path) -
     (tmp_path / "deploy.sh").write_text("#!/bin/sh\nrm -rf ~/important\n")
     (tmp_path / "deploy.sh").chmod(0o755)
     async with open_cockpit(in_directory(tmp_path, "./deploy.sh")) as cockpit:
-        await cockpit.sees("runs ./deploy.sh", "rm -rf ~/important")
+        await cockpit.sees("Runs     ▲  ./deploy.sh", "rm -rf ~/important")
 
 
 async def test_the_lines_of_a_script_break_between_words(tmp_path: Path) -> None:
     words = [f"word{number:02d}" for number in range(24)]
     (tmp_path / "say.sh").write_text(f"echo {' '.join(words)}\n")
     async with open_cockpit(in_directory(tmp_path, "sh ./say.sh"), size=(80, 24)) as cockpit:
-        await cockpit.sees("runs sh ./say.sh", words[0])
+        await cockpit.sees("Runs        sh ./say.sh", words[0])
         cockpit.screen.query_one("#call-detail", ParagraphsView).scroll_end(animate=False)
         await cockpit.sees(words[-1])
         shown = cockpit.text()
@@ -285,19 +285,19 @@ async def test_a_risk_of_a_script_stands_on_the_card_once(tmp_path: Path) -> Non
     text = "Deletes recursively without confirmation (`rm -rf`)"
     risk = Risk(id="destructive", sentence=f"./deploy.sh line 2: {text}")
     async with open_cockpit(in_directory(tmp_path, "./deploy.sh", risks=(risk,)), size=(170, 48)) as cockpit:
-        await cockpit.sees("▲▲ severe  ./deploy.sh line 2: Deletes", "▲ runs ./deploy.sh", "▲ line 3  ")
+        await cockpit.sees("▲▲ severe  ./deploy.sh line 2: Deletes", "▲  ./deploy.sh", "▲  line 3  ")
         assert cockpit.text().count(text) == 1
     both = effects_of(Shell(text="./deploy.sh"), str(tmp_path), (str(tmp_path),), {}).code[0]
     risks = tuple(Risk(id=each.id, sentence=each.sentence_about("./deploy.sh")) for each in both.risks)
     async with open_cockpit(in_directory(tmp_path, "./deploy.sh", risks=risks), size=(170, 48)) as cockpit:
-        await cockpit.sees("▲ runs ./deploy.sh", "▲▲│ rm -rf ~/important")
+        await cockpit.sees("▲  ./deploy.sh", "▲▲ 2 │ rm -rf ~/important")
         assert cockpit.text().count(text) == 1
 
 
 async def test_escape_sequences_in_a_file_are_never_drawn(tmp_path: Path) -> None:
     (tmp_path / "evil.sh").write_text("echo \x1b[31mred\x1b]0;title\x07\n")
     async with open_cockpit(in_directory(tmp_path, "sh evil.sh")) as cockpit:
-        await cockpit.sees("runs sh evil.sh")
+        await cockpit.sees("Runs     ▲  sh evil.sh")
         assert "\x1b" not in cockpit.text() and "\x07" not in cockpit.text()
 
 
@@ -317,15 +317,15 @@ async def test_a_deletion_of_what_is_not_there_says_so_beside_its_risk(tmp_path:
     async with open_cockpit(in_directory(tmp_path, "rm -rf build", risks=(risk,)), size=(170, 48)) as cockpit:
         await cockpit.select("1")
         await cockpit.sees("▲ careful  Deletes recursively", "Nothing is there now.", "no known changes")
-        assert "deletes nothing" not in cockpit.text()
+        assert "not there" not in cockpit.text()
     (tmp_path / "build").mkdir()
     async with open_cockpit(in_directory(tmp_path, "rm -rf build", risks=(risk,))) as cockpit:
         await cockpit.select("1")
-        await cockpit.sees("Deletes recursively", "deletes build")
+        await cockpit.sees("Deletes recursively", "− build")
         assert "Nothing is there" not in cockpit.text()
     async with open_cockpit(in_directory(tmp_path, "rm -rf nothere $(cat list)", risks=(risk,))) as cockpit:
         await cockpit.select("1")
-        await cockpit.sees("Deletes recursively", "deletes nothing")
+        await cockpit.sees("Deletes recursively", "· nothere  not there")
         assert "Nothing is there" not in cockpit.text()
 
 
@@ -370,7 +370,7 @@ async def test_after_two_approvals_the_rule_that_covers_both_comes_right_below_t
 async def test_l_approves_nothing_where_no_rule_is_offered(tmp_path: Path) -> None:
     async with open_cockpit(in_directory(tmp_path, "make", ("make",))) as cockpit:
         await cockpit.select("1")
-        await cockpit.sees("Effects")
+        await cockpit.sees("Runs")
         await cockpit.press("l")
         await cockpit.sees("No rule is offered for this call; A chooses one.")
         assert isinstance(cockpit.record("1").state, Waiting)
@@ -379,14 +379,14 @@ async def test_l_approves_nothing_where_no_rule_is_offered(tmp_path: Path) -> No
 async def test_a_wide_screen_has_the_effects_beside_the_command_and_details_where_there_is_room(tmp_path: Path) -> None:
     scenario = in_directory(tmp_path, "echo new > note.txt")
     async with open_cockpit(scenario, size=(170, 48)) as cockpit:
-        await cockpit.sees("Effects", "Timeout")
+        await cockpit.sees("Changes", "Timeout")
         detail = cockpit.screen.query_one("#call-detail", ParagraphsView)
         lines = [detail.render_line(y).text for y in range(detail.size.height)]
-        (effects,) = (line for line in lines if "writes note.txt (new" in line)
-        assert effects.index("│") < effects.index("writes note.txt")
+        (effects,) = (line for line in lines if "+ note.txt" in line)
+        assert effects.index("│") < effects.index("+ note.txt")
         assert detail.unseen == 0
         await cockpit.pilot.resize_terminal(120, 40)
-        await cockpit.until(lambda: "Timeout" not in cockpit.text() and "writes note.txt (new" in cockpit.text())
+        await cockpit.until(lambda: "Timeout" not in cockpit.text() and "+ note.txt" in cockpit.text())
 
 
 async def test_a_long_sentence_beside_a_script_does_not_break_the_lines_of_the_script(tmp_path: Path) -> None:
@@ -401,7 +401,7 @@ async def test_a_long_sentence_beside_a_script_does_not_break_the_lines_of_the_s
 async def test_details_that_do_not_fit_are_left_out_and_nothing_of_the_command_is(tmp_path: Path) -> None:
     scenario = in_directory(tmp_path, "".join(f"echo {number} >> note.txt\n" for number in range(60)))
     async with open_cockpit(scenario, size=(170, 48)) as cockpit:
-        await cockpit.sees("Effects")
+        await cockpit.sees("Changes")
         assert "Timeout" not in cockpit.text()
         detail = cockpit.screen.query_one("#call-detail", ParagraphsView)
         before = detail.unseen

@@ -18,7 +18,7 @@ from whisper_tui.model.state import CallRecord
 from whisper_tui.model.verdict import Risk, Verdict
 from whisper_tui.policy.rules.rule import Rules
 from whisper_tui.present.call_text import card
-from whisper_tui.present.spans import Paragraph
+from whisper_tui.present.spans import Paragraph, Span
 from whisper_tui.present.verdict_text import findings
 from whisper_tui.supervisor.approvals.judge import judge_alone
 from whisper_tui.tui.cockpit.effect_rows import effect_rows
@@ -72,7 +72,7 @@ def environment(root: Path) -> dict[str, str]:
 def card_of(record: CallRecord, root: Path) -> tuple[Paragraph, ...]:
     effects = effects_of(record.spec.command, str(root), (str(root),), environment(root), budget_s=20)
     rows = effect_rows(effects, record.spec.command, findings(record))
-    return card(record, None, rows.paragraphs, told=rows.told, key="'")
+    return card(record, None, (*rows.paragraphs, *rows.texts), told=rows.told, key="'")
 
 
 def told_twice(paragraphs: tuple[Paragraph, ...]) -> list[str]:
@@ -156,7 +156,8 @@ def shown_for(root: Path, text: str) -> tuple[Paragraph, ...]:
     record = waiting(root, text).supervisor.board.calls["1"]
     effects = effects_of(record.spec.command, str(root), (str(root),), environment(root), budget_s=20)
     rows = effect_rows(effects, record.spec.command, findings(record))
-    return card(record, None, rows.paragraphs, told=rows.told, nothing_there=rows.nothing_there)
+    effect_paragraphs = (*rows.paragraphs, *rows.texts)
+    return card(record, None, effect_paragraphs, told=rows.told, nothing_there=rows.nothing_there)
 
 
 def badge(shown: tuple[Paragraph, ...]) -> str:
@@ -199,13 +200,13 @@ def test_a_deletion_is_severe_if_anything_else_is_deleted_or_can_come_into_being
 
 def test_what_is_not_there_is_said_beside_a_finding_that_matters_more(workspace: Path) -> None:
     said = ["".join(span.text for span in row.spans) for row in shown_for(workspace, "sudo rm -rf gone")]
-    assert any(text.startswith("deletes nothing: gone") for text in said)
+    assert any(text.startswith("· gone  not there") for text in said)
 
 
 def test_a_finding_about_one_of_several_written_files_has_a_row_of_its_own(workspace: Path) -> None:
     shown = shown_for(workspace, "cp README.md src/copy; sort -o src/list src/list")
     rows = ["".join(span.text for span in row.spans) for row in shown if row.decides]
-    assert not any(text.startswith("writes ") for text in rows)
+    assert not any(text.startswith(("+ ", "~ ")) for text in rows)
     record = waiting(workspace, "cp README.md src/copy; sort -o src/list src/list").supervisor.board.calls["1"]
     for finding in findings(record):
         assert sum(text.startswith(f"{finding.sentence}.") for text in rows) == 1
@@ -249,3 +250,27 @@ async def test_no_name_of_an_edited_file_pushes_the_verdict_off_the_screen(tmp_p
     async with open_cockpit(scenario, size=(80, 24)) as cockpit:
         await cockpit.select("1")
         await cockpit.sees("▲▲ severe  Changes what runs later")
+
+
+def words_of(row: Paragraph) -> str:
+    return "".join(span.text for span in (*row.margin, *row.spans, *row.right))
+
+
+def test_no_difference_and_no_script_stands_above_another_effect(workspace: Path) -> None:
+    shown = [words_of(row) for row in shown_for(workspace, "echo a > note; echo b > other; ./scripts/deploy.sh")]
+    effects = [at for at, text in enumerate(shown) if re.match(r" (?:Changes|Hosts|Runs|Unknown) ", text)]
+    texts = [at for at, text in enumerate(shown) if text.startswith(" ▌ ")]
+    assert [shown[at] for at in texts] == [" ▌ note", " ▌ other", " ▌ ./scripts/deploy.sh"]
+    assert max(effects) < min(texts)
+
+
+def test_a_line_that_runs_what_nobody_has_read_is_marked_in_its_script(workspace: Path) -> None:
+    shown = [words_of(row) for row in shown_for(workspace, "./scripts/deploy.sh")]
+    (line,) = (text for text in shown if "source ./scripts/env.sh" in text and "│" in text)
+    assert line.startswith(" ▲") and line.endswith("not read ")
+
+
+def test_what_stands_at_the_right_of_a_row_takes_room_from_all_of_its_rows() -> None:
+    row = Paragraph((Span("x" * 30),), (Span("  "),), at_words=False, right=(Span(" │ reads"),))
+    rows = ["".join(span.text for span in each) for each in wrap(row, 20)]
+    assert rows == ["  xxxxxxxxxx │ reads", "  xxxxxxxxxx", "  xxxxxxxxxx"]

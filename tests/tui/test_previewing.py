@@ -201,7 +201,7 @@ async def test_the_outcome_and_the_differences_stand_before_what_the_command_exp
         text = cockpit.text()
     places = [
         text.index(words)
-        for words in ("make -s pages", "Preview  3 created", "M settings.py", "edit settings.py", "Effects")
+        for words in ("make -s pages", "Preview  3 created", "M settings.py", "edit settings.py", "Runs")
     ]
     assert places == sorted(places)
 

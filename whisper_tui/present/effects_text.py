@@ -59,18 +59,18 @@ def _by_whom(each: Facts, line: EffectLine) -> EffectLine:
     return line._replace(text=f"{script}: {line.text}") if script and not line.text.endswith(script) else line
 
 
-def _name(path: str, directory: str) -> str:
+def name_below(path: str, directory: str) -> str:
     """Return a path relative to the working directory if that is shorter."""
     base = directory.rstrip("/") + "/"
     return path[len(base) :] if path.startswith(base) and len(path) > len(base) else path
 
 
 def _file(each: Facts, directory: str) -> EffectLine:
-    action, name = each["action"], _name(each["path"], directory)
+    action, name = each["action"], name_below(each["path"], directory)
     if action == "fills" and each["detail"] == MOVED:
         text = f"writes {name} and all below it"
     elif action == "moves":
-        text = f"moves {name} to {_name(each['detail'], directory)}"
+        text = f"moves {name} to {name_below(each['detail'], directory)}"
     elif action == "links":
         text = f"links {name} to {each['detail']}"
     elif action in {"changes mode of", "changes owner of"}:
@@ -103,14 +103,14 @@ def _notes(each: Facts, directory: str) -> Iterator[str]:
     elif each["no_diff"] and content and each["before"] == "file":
         yield each["no_diff"] if each["no_diff"] == "not computed" else f"no diff: {each['no_diff']}"
     if each["through_link"]:
-        yield f"really {_name(each['real'], directory)}"
+        yield f"really {name_below(each['real'], directory)}"
     if each["outside"]:
         yield "outside the workspace"
 
 
 def _removal(each: Facts, directory: str) -> EffectLine:
-    named = _listed([_name(path, directory) for path in each["paths"]])
-    absent = _listed([_name(path, directory) for path in each["missing"]])
+    named = _listed([name_below(path, directory) for path in each["paths"]])
+    absent = _listed([name_below(path, directory) for path in each["missing"]])
     if not named:
         return EffectLine(
             f"deletes nothing: {absent} {'do' if len(each['missing']) > 1 else 'does'} not exist", "removal"
@@ -118,7 +118,7 @@ def _removal(each: Facts, directory: str) -> EffectLine:
     more = "" if each["complete"] else "more than "
     alone = each["files"] == 1 and len(each["paths"]) == 1 and each["complete"]
     amount = size(each["bytes"]) if alone else f"{more}{count(each['files'], 'file')}, {size(each['bytes'])}"
-    parts = [f"{each[name]:,} {words}" for name, words in _GIT_KNOWS if each[name]]
+    parts = [f"{each[name]:,} {words}" for name, words in GIT_KNOWS if each[name]]
     parts += [each["no_git"]] if each["no_git"] else []
     text = f"deletes {named} ({amount})" + (f": {', '.join(parts)}" if parts else "")
     text += ", outside the workspace" if each["outside"] else ""
@@ -126,7 +126,7 @@ def _removal(each: Facts, directory: str) -> EffectLine:
     return EffectLine(text, "removal", each["outside"] or each["restorable"] != each["files"])
 
 
-_GIT_KNOWS = (
+GIT_KNOWS = (
     ("restorable", "restorable from git"),
     ("modified", "modified since git last saw it"),
     ("untracked", "untracked"),

@@ -315,9 +315,9 @@ def undo_paragraphs(record: CallRecord, key: str = "") -> tuple[Paragraph, ...]:
         offer = Span("not kept by itself", "muted"), Span(f"   {key} ", "strong"), Span("runs it reversibly", "muted")
         return (labelled("Undo", offer),)
     if plan.how == "none":
-        return (labelled("Undo", (Span("no undo: ", "waiting"), *said(plan.why))),)
+        return (labelled("Undo", (Span("no", "waiting"), *said(f": {plan.why}"))),)
     words = "a backup of its files is made first" if plan.how == "copies" else "it is held in a copy until it ends"
-    return (labelled("Undo", (Span(f"can be undone: {words}", "good"),)),)
+    return (labelled("Undo", (Span("yes", "good"), Span(f": {words}"))),)
 
 
 def undo_text(undo: Undo, when: str) -> str:

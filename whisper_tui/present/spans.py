@@ -61,6 +61,8 @@ class Paragraph:
     """The place in a difference that begins here."""
     columns: int = 0
     """The columns for which it was made as one row. 0: it is wrapped."""
+    right: Line = ()
+    """Stands at the right end of the first row; in no row does the text reach the columns that it takes."""
 
 
 BLANK = Paragraph(())
@@ -87,6 +89,7 @@ LABEL = 13
 """The width of a label in columns."""
 
 
-def labelled(label: str, value: Line, *, at_words: bool = True, decides: bool = False) -> Paragraph:
+def labelled(label: str, value: Line, *, at_words: bool = True, decides: bool = False, right: Line = ()) -> Paragraph:
     """Return a value with a label before its first row."""
-    return Paragraph(value, margin=(Span(f" {label:<{LABEL - 1}}", "label"),), at_words=at_words, decides=decides)
+    margin = (Span(f" {label:<{LABEL - 1}}", "label"),)
+    return Paragraph(value, margin=margin, at_words=at_words, decides=decides, right=right)

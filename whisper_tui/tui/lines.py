@@ -1,6 +1,7 @@
 """Lines of spans on the screen: measured, wrapped, drawn; a widget of one line, and a base for those that scroll."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import lru_cache
 from typing import ClassVar
 
@@ -30,6 +31,10 @@ def wrap(paragraph: Paragraph, width: int) -> tuple[Line, ...]:
 
 def rows_of(paragraph: Paragraph, width: int) -> tuple[Line, ...]:
     """Return what `wrap` does, for a paragraph that is wrapped once: to remember thousands takes longer."""
+    if paragraph.right:
+        taken = width_of(paragraph.right)
+        first, *rest = rows_of(replace(paragraph, right=()), width - taken)
+        return ((*first, Span(" " * (width - taken - width_of(first))), *paragraph.right), *rest)
     margin_width = width_of(paragraph.margin)
     hanging = paragraph.hanging if paragraph.hanging is not None else (Span(" " * margin_width),)
     text = "".join(span.text for span in paragraph.spans)

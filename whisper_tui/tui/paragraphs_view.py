@@ -307,7 +307,7 @@ class ParagraphsView(ScrollView, can_focus=True):
     def _in_columns(self, width: int) -> tuple[int, list[TextRow]]:
         """The width of the first column and the rows: half of the width, or more if that spares breaking its rows."""
         first = without(self._paragraphs, self._aside)
-        longest = max((sum(len(span.text) for span in (*p.margin, *p.spans)) for p in first), default=0)
+        longest = max((sum(len(span.text) for span in (*p.margin, *p.spans, *p.right)) for p in first), default=0)
         widest = min(max(width // 2, longest + 1), width - LEAST_BESIDE)
         wide = self._rows_beside(first, width, widest)
         # One long sentence in the first column is no reason to break every line of a script in the second one.

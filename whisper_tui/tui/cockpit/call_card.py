@@ -15,6 +15,7 @@ from whisper_tui.model.state import CallRecord, Ended, Running, Starting, Waitin
 from whisper_tui.model.text import visible
 from whisper_tui.present.ending_text import AgentAnswer, AnswerReader, agent_answer_paragraphs, away_text
 from whisper_tui.present.phone_notices import words_paragraphs
+from whisper_tui.present.preview_text import undo_paragraphs
 from whisper_tui.present.quantities import count
 from whisper_tui.present.spans import Paragraph, Span, labelled
 from whisper_tui.present.verdict_text import findings
@@ -122,7 +123,8 @@ class CardFacts(AskedFacts):
         if record.function is not None:
             return EffectRows()
         effects = await self._cockpit.supervision.effects(record.id)
-        return effect_rows(effects, record.spec.command, findings(record))
+        later = record.resolved.sensitive if record.resolved is not None else ()
+        return effect_rows(effects, record.spec.command, findings(record), later)
 
     async def _offer_for(self, record: CallRecord) -> "Offer | None":
         """Return a rule for calls like this one, if there is one that its risks allow, and what it would cover."""
@@ -292,7 +294,9 @@ class CallCard:
         panel = self._cockpit.screen.query_one(CallPanel)
         panel.resized = self._changed
         drawn = self.revealed.shown(record)
-        preview, changes = self.previews.paragraphs(record, panel.columns, self._keys(), mask=drawn is not record)
+        keys = self._keys()
+        preview, changes = self.previews.paragraphs(record, panel.columns, keys, mask=drawn is not record)
+        previewed = record.preview is not None and not record.preview.dropped
         effects = self.facts.effects(record)
         offer, repeats = self.facts.offer(record, self._key_of("approve-always")), self.facts.repeats(record)
         panel.show(
@@ -308,6 +312,8 @@ class CallCard:
                     *self.revealed.note(record, self._key_of("reveal")),
                 ),
                 effects=effects.paragraphs,
+                undo=() if previewed else undo_paragraphs(record, keys["approve-undoable"]),
+                texts=effects.texts,
                 findings=effects.told,
                 nothing_there=effects.nothing_there,
                 offer=() if repeats else offer,

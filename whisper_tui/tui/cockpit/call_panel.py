@@ -132,6 +132,10 @@ class CardParts(NamedTuple):
     """Below the verdict."""
     effects: tuple[Paragraph, ...] = ()
     """Below its command, or beside it."""
+    undo: tuple[Paragraph, ...] = ()
+    """Below its effects."""
+    texts: tuple[Paragraph, ...] = ()
+    """The differences and the code of its effects, which come last."""
     findings: frozenset[str] = frozenset()
     """The sentences of findings that stand in the effects."""
     offer: tuple[Paragraph, ...] = ()
@@ -154,7 +158,7 @@ class CardParts(NamedTuple):
     @property
     def aside(self) -> tuple[Paragraph, ...]:
         """The part that has a column of its own where it is wide: a difference takes all of the width."""
-        return () if self.preview else self.effects
+        return () if self.preview or self.undo else (*self.effects, *self.texts)
 
 
 NO_PARTS = CardParts()
@@ -294,7 +298,7 @@ class CallPanel(Vertical):
         text = card(
             record,
             session,
-            parts.effects,
+            (*parts.effects, *parts.undo, *parts.texts),
             parts.offer,
             parts.diff,
             note=parts.note,
@@ -309,7 +313,7 @@ class CallPanel(Vertical):
         if self.details:
             return (*text, *beyond_the_card(record, session, now, recent, text, told=parts.told)), ()
         # A difference takes all the width that there is; a line about the changes of an ended call does not.
-        is_wide = parts.diff or parts.changes or (parts.preview and record.is_open)
+        is_wide = parts.diff or parts.changes or ((parts.preview or parts.undo) and record.is_open)
         return text, () if is_wide else further_details(record, session, now, recent, text)
 
     def _is_long(self, record: CallRecord, session: Session | None) -> bool:

@@ -15,7 +15,6 @@ from whisper_tui.present.preview_text import (
     conflict_paragraphs,
     kept_paragraphs,
     preview_paragraphs,
-    undo_paragraphs,
     without_renamed,
 )
 from whisper_tui.present.spans import BLANK, Paragraph, Span, said
@@ -88,7 +87,7 @@ class PreviewFacts(AskedFacts):
         """
         version = version_of(record, mask=mask)
         if version is None:
-            return ChangeText(undo_paragraphs(record, keys.get("approve-undoable", "")))
+            return NO_TEXT
         now = self._cockpit.clock()
         preview = record.preview
         if isinstance(record.state, Ended):
