@@ -14,10 +14,12 @@ from tests.tui.cockpit import open_cockpit
 from tests.tui.scenes import Scenario
 from whisper_tui.effects import effects_of
 from whisper_tui.model.call import CallRequest, CommandSpec, FileEdits, ReplaceText, Shell
+from whisper_tui.model.effects import StepEffect
 from whisper_tui.model.state import CallRecord
 from whisper_tui.model.verdict import Risk, Verdict
 from whisper_tui.policy.rules.rule import Rules
 from whisper_tui.present.call_text import card
+from whisper_tui.present.command_steps import step_paragraphs
 from whisper_tui.present.spans import Paragraph, Span
 from whisper_tui.present.verdict_text import findings
 from whisper_tui.supervisor.approvals.judge import judge_alone
@@ -274,3 +276,42 @@ def test_what_stands_at_the_right_of_a_row_takes_room_from_all_of_its_rows() -> 
     row = Paragraph((Span("x" * 30),), (Span("  "),), at_words=False, right=(Span(" │ reads"),))
     rows = ["".join(span.text for span in each) for each in wrap(row, 20)]
     assert rows == ["  xxxxxxxxxx │ reads", "  xxxxxxxxxx", "  xxxxxxxxxx"]
+
+
+CHAIN = "rm -rf build node_modules && npm ci && ./scripts/deploy.sh"
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 40), (170, 48)])
+async def test_a_chain_is_one_line_a_step_with_marks_that_its_text_does_not_reach(
+    workspace: Path, size: tuple[int, int]
+) -> None:
+    async with open_cockpit(waiting(workspace, CHAIN), size=size) as cockpit:
+        await cockpit.sees("│    rm -rf build node_modules", "│ deletes", "│ && npm ci", "network")
+        shown = cockpit.text().splitlines()
+        rows = [re.findall("│ (.*?) *│ ", line) for line in shown if "│ deletes" in line or "network" in line]
+        assert [row[-1].strip() for row in rows[:3]] == [each.strip() for each in re.split("(?=&&)", CHAIN)]
+
+
+async def test_the_lines_of_a_chain_do_not_move_when_its_effects_are_known(workspace: Path) -> None:
+    record = waiting(workspace, CHAIN).supervisor.board.calls["1"]
+    effects = effects_of(record.spec.command, str(workspace), (str(workspace),), environment(workspace), budget_s=20)
+    assert len(effects.steps) == 3
+    for columns in (60, 78, 113):
+        before, after = (step_paragraphs(record, steps, columns) for steps in ((), effects.steps))
+        rows = [[len(wrap(each, columns)) for each in lines] for lines in (before, after)]
+        assert rows[0] == rows[1]
+
+
+@pytest.mark.parametrize("steps", [12, 40])
+async def test_a_chain_of_many_steps_leaves_room_for_its_verdict(workspace: Path, steps: int) -> None:
+    text = " && ".join(f"rm -rf build{number}" for number in range(steps))
+    async with open_cockpit(waiting(workspace, text), size=(80, 24)) as cockpit:
+        await cockpit.select("1")
+        await cockpit.sees("Deletes recursively")
+        assert "│ deletes" not in cockpit.text()
+
+
+def test_marks_that_are_about_other_lines_are_not_shown(workspace: Path) -> None:
+    record = waiting(workspace, CHAIN).supervisor.board.calls["1"]
+    moved = tuple(StepEffect(start=at, end=at + 1, marks=("reads",)) for at in (0, 1, 2))
+    assert not any(span.text == "reads" for line in step_paragraphs(record, moved, 78) for span in line.right)

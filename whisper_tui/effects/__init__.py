@@ -5,6 +5,7 @@ Each step of the command is handed to those who know its program; a program that
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import get_args
 
 from whisper_tui.effects.builtin_effects import QUIET as QUIET_BUILTINS
 from whisper_tui.effects.builtin_effects import record_builtin, record_variables
@@ -19,12 +20,14 @@ from whisper_tui.effects.operands import opened_before_missing, record_redirecti
 from whisper_tui.effects.script_code import record_git_hooks
 from whisper_tui.effects.text_walk import Step, TextWalk
 from whisper_tui.model.call import Command
-from whisper_tui.model.effects import MOST_ENTRIES, CodeEffect, Effects, UnknownEffect
+from whisper_tui.model.effects import MOST_ENTRIES, CodeEffect, Effects, StepEffect, StepMark, UnknownEffect
 from whisper_tui.model.secrets import is_secret_name
 from whisper_tui.policy.commands.argv import parse_git
 from whisper_tui.policy.commands.read_only_list import only_reads
 from whisper_tui.policy.commands.wrapper_directories import runs_elsewhere
 from whisper_tui.policy.commands.wrapper_files import OwnFiles, own_files
+from whisper_tui.policy.risks.command_dangers import dangers_of_program
+from whisper_tui.policy.risks.host_access import reaches_network
 from whisper_tui.policy.risks.sensitive_paths import names_secret, shows_environment
 from whisper_tui.programs.entries import entry_of
 
@@ -58,23 +61,33 @@ def effects_of(
     changes = Changes(FileView(roots, deadline), deadline, approved)
     git = GitReader(deadline, closed)
     secrets = _Secrets()
+    walk = TextWalk(changes.view, environment, repeats=True)
+    parts = _Parts(changes, walk)
 
     def record(step: Step) -> None:
+        parts.begin(step)
         if step.again:
             _record_again(step, changes, git)
         else:
             _record(step, changes, git)
             secrets.note(step)
 
-    walk = TextWalk(changes.view, environment, repeats=True)
     _follow(walk.steps(command, directory), changes, record)
     for problem in walk.problems:
         changes.unknown(None, "everything", problem)
-    return _gathered(changes, git, environment, secrets, directory=printable(real))
+    known = not walk.problems and not changes.deadline.was_missed
+    steps = parts.steps() if known else ()
+    return _gathered(changes, git, environment, secrets, steps, directory=printable(real))
 
 
 def _gathered(
-    changes: Changes, git: GitReader, environment: Mapping[str, str], named: "_Secrets", *, directory: str
+    changes: Changes,
+    git: GitReader,
+    environment: Mapping[str, str],
+    named: "_Secrets",
+    steps: tuple[StepEffect, ...],
+    *,
+    directory: str,
 ) -> Effects:
     """All that was recorded, with what git knows about the files that are deleted."""
     secrets = (printable(name) for name, value in environment.items() if value and is_secret_name(name))
@@ -90,8 +103,76 @@ def _gathered(
         named_secrets=tuple(named.variables)[:MOST_ENTRIES],
         shown_secrets=tuple(named.shown)[:MOST_ENTRIES],
         unknown=tuple(changes.unknowns),
+        steps=steps,
         complete=not changes.deadline.was_missed,
     )
+
+
+class _Parts:
+    """What each of the commands between the operators of a text does, with all that it runs in turn."""
+
+    def __init__(self, changes: Changes, walk: TextWalk) -> None:
+        self._changes, self._walk = changes, walk
+        self._marks: dict[int, set[StepMark]] = {}
+        self._only_reads: dict[int, bool] = {}
+        self._reading: set[int] = set()
+        """Those that read something."""
+        self._is_plain = True
+        """False once a name may mean another program."""
+        self._seen_git = 0
+
+    def begin(self, step: Step) -> None:
+        """Note a step, and have what it changes noted with the command that the walk has come to."""
+        self._note_git()
+        part = self._walk.part
+        self._changes.marks = marks = set() if step.again else self._marks.setdefault(part, set())
+        if step.again:
+            # It was a step of its own command before.
+            return
+        plain = not (step.assigned or step.is_function or step.name in _REDEFINE)
+        self._is_plain = self._is_plain and plain
+        quiet = self._is_plain and (_is_harmless(step) if step.words else not step.redirections)
+        self._only_reads[part] = self._only_reads.get(part, True) and quiet
+        if step.words and step.words[0] not in QUIET_BUILTINS and not entry_of(step.name).opens_nothing:
+            self._reading.add(part)
+        marks |= {"network"} if any(each.access == "net" for each in step.redirections) else set()
+        if step.name is not None:
+            # A wrapper may give it the names of the files, or run it where its files are not known.
+            risks = {
+                each.id for each in dangers_of_program(step.words, step.name) if each.sentence.startswith("Deletes ")
+            }
+            marks |= {"deletes"} if risks else set()
+            marks |= {"network"} if reaches_network(step.words, step.name) else set()
+
+    def steps(self) -> tuple[StepEffect, ...]:
+        """Return them all in their order; nothing is known of one that the walk did not come to."""
+        self._note_git()
+        found = []
+        for part, (start, end) in enumerate(self._walk.parts):
+            marks = set(self._marks.get(part, {"unknown"} if end else ()))
+            if not marks and self._only_reads.get(part) and part in self._reading:
+                marks = {"reads"}
+            if "runs code" in marks:
+                marks.discard("unknown")
+            if end or marks:
+                told = tuple(mark for mark in _MARKS if mark in marks)
+                found.append(StepEffect(start=start, end=end, marks=told))
+        return tuple(found)
+
+    def _note_git(self) -> None:
+        for effect in self._changes.git[self._seen_git :]:
+            lost = effect.loses or (effect.drops and effect.subcommand.split()[0] not in {"rebase", "commit"})
+            there = bool(effect.remote or effect.host)
+            self._changes.marks |= {"deletes"} if lost else set() if there else {"writes"}
+            self._changes.marks |= {"network"} if there else set()
+        self._seen_git = len(self._changes.git)
+
+
+_MARKS: tuple[StepMark, ...] = get_args(StepMark)
+_REDEFINE = frozenset(
+    {"alias", "enable", "eval", "export", "declare", "typeset", "hash", "source", ".", "set", "shopt"}
+)
+"""Builtins behind which a name may mean another program."""
 
 
 class _Secrets:

@@ -16,6 +16,7 @@ from whisper_tui.model.effects import (
     GitEffect,
     HostEffect,
     Removal,
+    StepMark,
     TextDiff,
     UnknownEffect,
 )
@@ -40,6 +41,10 @@ MOST_CODE = 20
 """Pieces of code of one call."""
 MORE_CODE = "more code that it may run"
 """The name of all that is left out."""
+
+
+_MARKS: dict[str, StepMark] = {"files": "writes", "git": "writes", "hosts": "network"}
+"""What may happen where it cannot be stated; `unknown` is anything else."""
 
 
 class ReadScript(NamedTuple):
@@ -88,10 +93,13 @@ class Changes:
         """Shell code that was read and of which the commands were not looked at yet."""
         self.script = ""
         """The script whose commands are looked at. Empty: they are those of the call."""
+        self.marks: set[StepMark] = set()
+        """What the command that is looked at does, also where an entry of another one says so already."""
         self._diffs = 0
 
     def unknown(self, step: Step | None, about: str, reason: str) -> None:
         """Say that something cannot be stated, once."""
+        self.marks.add(_MARKS.get(about, "unknown"))
         text = " ".join(printable(step.text if step else "").split())
         entry = UnknownEffect.model_validate(
             {"about": about, "command": text if len(text) <= 80 else text[:79] + "…", "reason": reason}
@@ -101,6 +109,10 @@ class Changes:
 
     def add_code(self, code: CodeEffect) -> None:
         """Record a piece of code, once."""
+        self.marks.add("runs code")
+        found = {each.id for each in code.risks}
+        self.marks |= {"network"} if found & {"network", "sends-data"} else set()
+        self.marks |= {"deletes"} if any(each.sentence.startswith("Deletes ") for each in code.risks) else set()
         code = code.model_copy(update={"script": self.script, **self._since_approval(code)})
         if code in self.code:
             return
@@ -111,6 +123,7 @@ class Changes:
 
     def leave_out_code(self, why: str) -> None:
         """Say, once and as a clause, why more code may run than is recorded."""
+        self.marks.add("runs code")
         if not self.code or self.code[-1].name != MORE_CODE:
             self.code.append(CodeEffect(name=MORE_CODE, not_inspected=why))
 
@@ -274,6 +287,7 @@ class Changes:
         missing = [printable(each.path) for each in targets if each.kind == "absent"]
         if not targets:
             return
+        self.marks.add("deletes")
         files = size = 0
         complete = True
         names: list[str] = []
@@ -311,6 +325,7 @@ class Changes:
         no_diff: str = "",
         below: bool = False,
     ) -> None:
+        self.marks.add("deletes" if action == "removes directory" else "writes")
         if len(self.files) >= MOST_ENTRIES:
             self.unknown(None, "files", f"more than {MOST_ENTRIES} files are changed")
             return

@@ -20,6 +20,7 @@ from whisper_tui.system.host_files import Tree
 
 
 def _rm(step: Step, args: ParsedWords, changes: Changes) -> None:
+    changes.marks.add("deletes")
     trees = args.has("r", "R", "recursive")
     removed = []
     for found in find_targets(step, args.operands, changes, follow=False):

@@ -42,6 +42,7 @@ def record_hosts(step: Step, changes: Changes) -> bool:
 
 def _add(changes: Changes, host: str, program: str, *, source: str = "") -> None:
     entry = HostEffect(host=printable(host), program=program, elsewhere=is_elsewhere(host), source=printable(source))
+    changes.marks |= {"network"} if entry.elsewhere else set()
     if entry not in changes.hosts and len(changes.hosts) < 100:
         changes.hosts.append(entry)
 

@@ -247,6 +247,11 @@ class TextWalk:
         self._environment: dict[str, str | None] = dict(environment)
         self._count = 0
         self._is_bash = False
+        self.parts: list[tuple[int, int]] = []
+        """The beginning and the end of each command between the operators of the text, in characters."""
+        self.part = 0
+        """The one among them whose steps come now."""
+        self._tree: Block = []
         self.problems: list[str] = []
         """Why a part of the call was not read, one clause each."""
 
@@ -287,6 +292,8 @@ class TextWalk:
             self.problems.append(f"a text of {len(text):,} characters is too long to be parsed")
             return
         script = read_script(text)
+        if not through and not depth:
+            self._tree, self.parts, self.part = script.tree, _parts_of(script.tree), 0
         if script.problem:
             self.problems.append(f"the text cannot be parsed to its end: {script.problem}")
         shell = _Shell(self._disk, self._is_bash, directory, variables, through, frozenset(script.functions))
@@ -322,6 +329,7 @@ class TextWalk:
             if self._count > MOST_STEPS:
                 return
             if isinstance(node, str):
+                self.part += block is self._tree
                 shell.pass_operator(node)
             elif isinstance(node, Compound):
                 yield from self._compound(shell, node, depth)
@@ -577,6 +585,27 @@ def _set_by_words(words: Sequence[str | None]) -> Iterator[tuple[str, str | None
         name, equals, value = (word or "").partition("=")
         if name.isidentifier():
             yield name, value if equals else None
+
+
+def _parts_of(tree: Block) -> list[tuple[int, int]]:
+    """The beginning and the end of each command between the operators of a text. Empty ones are (0, 0)."""
+    parts: list[Block] = [[]]
+    for node in tree:
+        if isinstance(node, str):
+            parts.append([])
+        else:
+            parts[-1].append(node)
+    found = ([each.span for each in _simple_commands(part) if each.span[1]] for part in parts)
+    return [(min(each[0] for each in spans), max(each[1] for each in spans)) if spans else (0, 0) for spans in found]
+
+
+def _simple_commands(block: Block) -> Iterator[SimpleCommand]:
+    for node in block:
+        if isinstance(node, SimpleCommand):
+            yield node
+        elif isinstance(node, Compound):
+            for part in node.parts:
+                yield from _simple_commands(part)
 
 
 def _outermost_loops(block: Block) -> Iterator[Compound]:

@@ -206,6 +206,19 @@ class UnknownEffect(Value):
     """The script that brings it about. Empty: the command itself does."""
 
 
+StepMark = Literal["deletes", "writes", "network", "runs code", "unknown", "reads"]
+"""`reads`: it certainly does nothing else. `unknown`: it may do anything."""
+
+
+class StepEffect(Value):
+    """One command of a chain, with all that it runs in turn."""
+
+    start: Count
+    """Its first character in the shell text."""
+    end: Count
+    marks: tuple[StepMark, ...] = ()
+
+
 class Effects(Value):
     """All that can be stated about the changes of one call; what cannot is an entry, too. Nothing runs for it."""
 
@@ -225,6 +238,8 @@ class Effects(Value):
     shown_secrets: tuple[str, ...] = ()
     """Files and variables with secrets that its output may show to the model."""
     unknown: tuple[UnknownEffect, ...] = ()
+    steps: tuple[StepEffect, ...] = ()
+    """The commands between the operators of a shell text, in their order. Empty: it was not read to its end."""
     complete: bool = True
     """False if the time was over before everything had been looked at."""
 

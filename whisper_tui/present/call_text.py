@@ -140,6 +140,7 @@ def card(
     nothing_there: bool = False,
     verdict_first: bool = False,
     headed: bool = False,
+    steps: tuple[Paragraph, ...] = (),
 ) -> tuple[Paragraph, ...]:
     """Return the facts that a decision needs: the command, the verdict on it, other facts, and its effects.
 
@@ -147,12 +148,13 @@ def card(
     `changes` is shown below them, and `diff` in the place of the command. `told`: the findings that stand in the
     effects; `key` goes to the next finding. `nothing_there`: what it deletes does not exist. `verdict_first`: the
     command is so long that the verdict stands above it. `headed`: the heading above says what reads the command.
+    `steps`: the command as one line a step.
     """
     usual_directory = _directory_is_usual(record, session)
     waits = isinstance(record.state, Waiting)
     stands = _outcome(record)
     verdict = verdict_rows(record, told, key, nothing_there=nothing_there)
-    command = _edit(record, session) if diff else _marked_as_deciding(_command(record, headed=headed))
+    command = _edit(record, session) if diff else _marked_as_deciding(_command(record, steps, headed=headed))
     command = (*command, BLANK) if command else ()
     top = (*verdict.first, *verdict.severe)
     top = (*top, BLANK) if top else ()
@@ -314,13 +316,13 @@ def _description(record: CallRecord) -> tuple[Paragraph, ...]:
     return (first, *(Paragraph(said(line), *rest) for line in lines[1:]))
 
 
-def _command(record: CallRecord, *, headed: bool) -> tuple[Paragraph, ...]:
+def _command(record: CallRecord, steps: tuple[Paragraph, ...], *, headed: bool) -> tuple[Paragraph, ...]:
     risks = record.verdict.risks if record.verdict else ()
     asked = record.call.spec
     if not record.edited:
         noun = "Call" if isinstance(asked.command, CarriedOut) else "Command"
         caption = () if headed and kind_in_heading(record) else (_caption(_verb(record, noun), asked),)
-        return (*caption, *command_paragraphs(asked.command, risks))
+        return (*caption, *(steps or command_paragraphs(asked.command, risks)))
     return (
         _caption("Asked", asked),
         *command_paragraphs(asked.command, risks),

@@ -202,7 +202,7 @@ def _lines(part: TextPart, number: int, digits: int, marked: list[tuple[int, int
     """Return one paragraph per line, numbered in `digits` columns unless that is 0."""
     found, at = [], part.start
     for line in part.text.split("\n"):
-        found.append(_block(_marked(line, at, marked, "command"), f" {number:>{digits}} " if digits else " "))
+        found.append(_block(marked_text(line, at, marked, "command"), f" {number:>{digits}} " if digits else " "))
         at += len(line) + 1
         number += 1
     return tuple(found)
@@ -223,7 +223,7 @@ def _argv(command: Argv, marked: list[tuple[int, int]]) -> tuple[Paragraph, ...]
         pieces = quoted.split("\n")
         for number, piece in enumerate(pieces):
             last = number == len(pieces) - 1
-            rows[-1] += _marked(piece if last else piece + "\n", at, marked, "word")
+            rows[-1] += marked_text(piece if last else piece + "\n", at, marked, "word")
             at += len(piece) + 1
             if not last:
                 rows.append([])
@@ -231,7 +231,7 @@ def _argv(command: Argv, marked: list[tuple[int, int]]) -> tuple[Paragraph, ...]
     return tuple(_block(tuple(row)) for row in rows)
 
 
-def _marked(text: str, start: int, marked: Iterable[tuple[int, int]], role: Role) -> Line:
+def marked_text(text: str, start: int, marked: Iterable[tuple[int, int]], role: Role) -> Line:
     """Return the text with the parts of risks marked. Offsets count from `start`."""
     spans: list[Span] = []
     at = 0

@@ -5,6 +5,7 @@ import shlex
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from typing import NamedTuple
 
 from whisper_tui.model.call import Argv, Command, Shell
 from whisper_tui.model.verdict import Meaning
@@ -30,6 +31,17 @@ _SUBSTITUTES = frozenset("$<>")
 """Before the parenthesis of a substitution."""
 _SIGN = "\0"
 """Before a redirection among words, none of which can have it."""
+
+
+class TextToken(NamedTuple):
+    """A word, an operator, a parenthesis or a comment of a text."""
+
+    kind: str
+    text: str
+    """The group of a substitution has the sign before it."""
+    at: int
+    """Where it begins, without that sign."""
+
 
 Words = tuple[str | None, ...]
 """The words of one command with its redirections. None: a word that is only known when it runs."""
@@ -97,7 +109,9 @@ def _commands(text: str) -> Iterator[list[str]]:
     """True for the words of a command that stand behind a substitution."""
     groups: list[bool] = []
     """The open parentheses: whether each is that of a substitution."""
-    for kind, part in _tokens(text):
+    for kind, part, _ in tokens(text):
+        if kind == "comment":
+            continue
         if kind == "word":
             if words or is_rest or part not in _KEYWORDS:
                 words += shlex.split(part)
@@ -116,8 +130,8 @@ def _commands(text: str) -> Iterator[list[str]]:
         yield words
 
 
-def _tokens(text: str) -> Iterator[tuple[str, str]]:
-    """Yield the kind and the text of each token. The group of a substitution has the sign before it."""
+def tokens(text: str) -> Iterator[TextToken]:
+    """Yield the tokens of a text without its blanks. Raises `ValueError` if only a shell could tell them."""
     at, before = 0, ""
     ends: list[tuple[str, bool]] = []
     """The last lines of the here-documents that begin with the next line, and whether tabs before them count for
@@ -129,14 +143,14 @@ def _tokens(text: str) -> Iterator[tuple[str, str]]:
         kind, part = str(match.lastgroup), match[0]
         if kind == "group" and text[at - 1 : at] in _SUBSTITUTES:
             part = text[at - 1] + part
-        at = match.end()
+        start, at = at, match.end()
         if kind == "word" and before in {"<<", "<<-"}:
             ends += [(end, before == "<<-") for end in shlex.split(part)]
         elif part == "\n":
             at, ends = _behind(text, at, ends), []
         before = before if kind == "blank" else part
-        if kind not in {"blank", "comment"}:
-            yield kind, part
+        if kind != "blank":
+            yield TextToken(kind, part, start)
 
 
 def _behind(text: str, at: int, ends: list[tuple[str, bool]]) -> int:

@@ -314,6 +314,7 @@ class CallCard:
                 effects=effects.paragraphs,
                 undo=() if previewed else undo_paragraphs(record, keys["approve-undoable"]),
                 texts=effects.texts,
+                steps=effects.steps,
                 findings=effects.told,
                 nothing_there=effects.nothing_there,
                 offer=() if repeats else offer,

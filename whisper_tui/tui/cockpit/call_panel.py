@@ -8,11 +8,14 @@ from textual.app import ComposeResult
 from textual.containers import Vertical
 
 from whisper_tui.model.call import FileEdits, Session
+from whisper_tui.model.effects import StepEffect
 from whisper_tui.model.state import CallRecord, Waiting
 from whisper_tui.present.call_text import beyond_the_card, card, further_details, heading, kind_in_heading
+from whisper_tui.present.command_steps import step_paragraphs
 from whisper_tui.present.command_text import call_line, command_paragraphs, whole_text
 from whisper_tui.present.quantities import count
 from whisper_tui.present.spans import BLANK, Line, Paragraph, Span, said
+from whisper_tui.present.verdict_text import verdict_rows
 from whisper_tui.tui.button_bar import ButtonBar, label
 from whisper_tui.tui.cockpit.notices import FirstHints
 from whisper_tui.tui.command_definition import Command, Keymap, available, in_force
@@ -103,6 +106,8 @@ WIDE_SCREEN = 160
 """Least width of a terminal whose spare room is filled with details."""
 LEAST_FOR_BLANKS = 30
 """Least rows of a terminal whose cards have blank rows between their parts."""
+PART_FOR_STEPS = 4
+"""A chain is shown as one line a step if it takes no more than this part of the terminal's rows."""
 LEAST_ROWS = 4
 """Rows that the call gets in the smallest terminal."""
 Nothing = Literal["no-call", "loading", "no-match"]
@@ -152,6 +157,8 @@ class CardParts(NamedTuple):
     """True if files have changed since its preview, which cannot be applied then."""
     nothing_there: bool = False
     """True if nothing exists of what the call deletes."""
+    steps: tuple[StepEffect, ...] = ()
+    """What each command of a chain does."""
     repeats: bool = False
     """True if commands like it were approved several times, and a rule for them is offered above the call."""
 
@@ -257,8 +264,10 @@ class CallPanel(Vertical):
         self.record = record
         paragraphs = self._without_call(nothing) if record is None else ()
         spare: tuple[Paragraph, ...] = ()
+        steps: tuple[Paragraph, ...] = ()
         if record is not None:
-            paragraphs, spare = self._text(drawn or record, session, now, recent, parts)
+            steps = self._steps(drawn or record, parts.steps)
+            paragraphs, spare = self._text(drawn or record, session, now, recent, parts, steps=steps)
             self.guidance.hints.about(self, record, offers_rule=bool(parts.offer))
         self._heading = (Span(HEADINGS[nothing], "strong"),)
         if record is not None and queued:
@@ -270,7 +279,8 @@ class CallPanel(Vertical):
             self._heading = (*self._heading, *said(f"  ○ {away}", "bad"))
         kind = kind_in_heading(record) if record is not None else ""
         self._kind = (Span(f"{kind}  ", "muted"),) if kind else ()
-        aside = parts.aside
+        # Beside its effects, a chain would get other lines once these are known.
+        aside = () if steps else parts.aside
         if self.app.size.height < LEAST_FOR_BLANKS:
             paragraphs, aside = _without_blanks(paragraphs), _without_blanks(aside)
         self.query_one(ParagraphsView).show(paragraphs, from_top=another, aside=aside, spare=spare)
@@ -293,6 +303,8 @@ class CallPanel(Vertical):
         now: float,
         recent: tuple[CallRecord, ...],
         parts: CardParts,
+        *,
+        steps: tuple[Paragraph, ...],
     ) -> tuple[tuple[Paragraph, ...], tuple[Paragraph, ...]]:
         """Return the text about a call, and what fills a screen with room to spare."""
         text = card(
@@ -309,12 +321,27 @@ class CallPanel(Vertical):
             nothing_there=parts.nothing_there,
             verdict_first=self._is_long(record, session),
             headed=True,
+            steps=steps,
         )
         if self.details:
             return (*text, *beyond_the_card(record, session, now, recent, text, told=parts.told)), ()
         # A difference takes all the width that there is; a line about the changes of an ended call does not.
         is_wide = parts.diff or parts.changes or ((parts.preview or parts.undo) and record.is_open)
         return text, () if is_wide else further_details(record, session, now, recent, text)
+
+    def _steps(self, record: CallRecord, effects: tuple[StepEffect, ...]) -> tuple[Paragraph, ...]:
+        """Return a chain of commands as one line a step if all severe findings still fit below them."""
+        if not isinstance(record.state, Waiting):
+            return ()
+        lines = step_paragraphs(record, effects, self.columns)
+        rows = sum(len(wrap(line, self.columns)) for line in lines)
+        if rows > self.app.size.height // PART_FOR_STEPS:
+            return ()
+        # What the effects tell comes later, and must not move the command: neither may decide whether it fits.
+        key = in_force(self.app).by_id("jump-to-risk").key_name
+        verdict = verdict_rows(record, (), key, nothing_there=False)
+        below = sum(len(wrap(row, self.columns)) for row in (*verdict.first, *verdict.severe))
+        return lines if rows + below <= self.app.size.height // 2 else ()
 
     def _is_long(self, record: CallRecord, session: Session | None) -> bool:
         """True if a command leaves no room for its verdict below it."""

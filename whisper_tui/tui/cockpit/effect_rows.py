@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from whisper_tui.model.call import Command
-from whisper_tui.model.effects import CodeEffect, Effects, FileEffect, Removal, TextDiff
+from whisper_tui.model.effects import CodeEffect, Effects, FileEffect, Removal, StepEffect, TextDiff
 from whisper_tui.present.column_words import REMARKS, UNREAD
 from whisper_tui.present.diff_text import unified_rows
 from whisper_tui.present.effect_marks import file_row, host_chip, removal_row
@@ -29,6 +29,8 @@ class EffectRows(NamedTuple):
     """True if all that the call does is to delete what does not exist: its verdict says that, and no other row."""
     texts: tuple[Paragraph, ...] = ()
     """The differences and the code, which come last: they may be long, and push no other row off the screen."""
+    steps: tuple[StepEffect, ...] = ()
+    """What each command of a chain does, for the lines of the command."""
 
 
 def effect_rows(
@@ -87,7 +89,8 @@ class _Rows:
             program = what.command.partition(" ")[0] if what is not None and what.about == "hosts" else ""
             text = line.text.replace("unknown: ", "", 1)
             self._add("Unknown", said(text, "muted"), self._connecting(program))
-        return EffectRows(tuple(self._rows), frozenset(self._told), self._nothing_there, tuple(self._named_texts()))
+        texts = tuple(self._named_texts())
+        return EffectRows(tuple(self._rows), frozenset(self._told), self._nothing_there, texts, effects.steps)
 
     def _add(
         self,
