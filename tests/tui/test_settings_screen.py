@@ -57,6 +57,23 @@ async def test_every_command_of_the_settings_is_done_and_no_other() -> None:
         assert set(screen.does) == {command.id for command in SETTINGS}
 
 
+async def test_settings_are_searched_for_words_and_all_of_them_come_back() -> None:
+    async with open_cockpit(supervisor()) as cockpit:
+        await settings(cockpit)
+        await cockpit.press("slash", *"output day")
+        await cockpit.until(lambda: "The colours" not in cockpit.text() and "Approvals" not in cockpit.text())
+        await cockpit.sees("Recorded output", "Days of output             7", "Default     30")
+        await cockpit.press("enter", "e")
+        await cockpit.until(lambda: isinstance(cockpit.app.screen, SettingDialog))
+        await cockpit.press("escape")
+        await cockpit.until(lambda: isinstance(cockpit.app.screen, SettingsScreen))
+        await cockpit.press("slash", *"xyz")
+        await cockpit.sees("no setting has these words")
+        await cockpit.press("escape")
+        await cockpit.sees("Recorded output", "theme")
+        assert cockpit.app.screen.focused is cockpit.app.screen.query_one("#settings-list")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("size", [(80, 24), (120, 40)])
 async def test_a_setting_is_shown_with_its_default_its_source_and_what_a_change_needs(size: tuple[int, int]) -> None:

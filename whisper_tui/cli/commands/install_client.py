@@ -326,12 +326,10 @@ def _status(options: Options) -> dict[str, Any] | None:
 
 def _print_supervisor(status: dict[str, Any] | None, socket: str) -> None:
     sys.stdout.write("Supervisor\n")
-    asks = "the hooks, relays and commands of agents on this machine ask"
     if status is None:
-        _line("note", "none runs: whether runs have control groups is known once one does")
-        _line("note", f"{asks} the one that they start, at {visible(socket)}")
+        _line("note", f"none runs; agents on this machine start one when they need it, at {visible(socket)}")
         return
-    _line("good", f"{asks} this one: pid {status['pid']}, at {visible(socket)}")
+    _line("good", f"agents on this machine ask this one: pid {status['pid']}, at {visible(socket)}")
     if status.get("desks"):
         _line("good", watched_from(status["desks"]))
     if status["problem"] is not None:

@@ -91,6 +91,7 @@ RULES: tuple[Command, ...] = (
 SETTINGS: tuple[Command, ...] = (
     Command("settings-change", "e", "Change", "Change the setting; Enter does so too.", "Settings", in_footer=True),
     Command("settings-reset", "x,delete", "Default", "Remove the setting from the file.", "Settings", in_footer=True),
+    Command("settings-search", "slash", "Search", "Search the settings for words.", "Settings", in_footer=True),
     Command("settings-reload", "n", "Reload", "Read the configuration file again.", "Settings", in_footer=True),
     Command("settings-help", "question_mark", "Help", "Show all keys.", "Settings"),
     Command("settings-leave", "escape,q,comma", "Back", "Go back to the cockpit.", "Settings", in_footer=True),

@@ -82,6 +82,29 @@ def _in_words(setting: ShownSetting, value: str) -> str:
     return {"bytes": size(int(value)), "s": limit(int(value))}.get(unit, value)
 
 
+class SettingSearch(Input):
+    """The field for words to search for; Enter and Esc return to the list, Esc without the words."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "done(True)", "All settings", show=False),
+        Binding("enter,down", "done(False)", "To the list", show=False, priority=True),
+    ]
+
+    def action_done(self, empty: bool) -> None:
+        """Focus the list, with all settings again if this is `empty`."""
+        if empty:
+            self.value = ""
+        self.display = bool(self.value)
+        self.screen.query_one(OptionList).focus()
+
+
+def is_found(setting: ShownSetting, words: str) -> bool:
+    """Return True if a setting has all of these words in its title, its key, its table or what it means."""
+    table = TITLES.get(setting.name.partition(".")[0], "")
+    text = f"{setting.title} {setting.name} {table} {setting.about}".casefold()
+    return all(word in text for word in words.casefold().split())
+
+
 class SettingDialog(Dialog[str]):
     """Asks for the value of one setting, and stays open until it is written; its result is the value."""
 
@@ -151,6 +174,7 @@ class SettingsScreen(CommandScreen):
         self.does: dict[str, Callable[[], object]] = {
             "settings-change": self._change,
             "settings-reset": self._reset,
+            "settings-search": self._search,
             "settings-reload": self._reload,
             "settings-help": lambda: screen_help(self, "settings", SETTINGS, self.why_not),
             "settings-leave": lambda: self.dismiss(None),
@@ -159,6 +183,7 @@ class SettingsScreen(CommandScreen):
     def compose(self) -> ComposeResult:
         """The file, the list, the details and the keys."""
         yield LineView(id="settings-status")
+        yield SettingSearch(placeholder="words of a setting", compact=True, id="settings-search")
         with Horizontal(id="settings-body"):
             yield OptionList(id="settings-list")
             yield ParagraphsView(id="settings-words")
@@ -166,7 +191,14 @@ class SettingsScreen(CommandScreen):
 
     async def on_mount(self) -> None:
         """Read the settings."""
+        box = self.query_one(SettingSearch)
+        box.cursor_blink, box.display = False, False
         await self._reload()
+
+    def _search(self) -> None:
+        box = self.query_one(SettingSearch)
+        box.display = True
+        box.focus()
 
     async def _reload(self) -> None:
         try:
@@ -189,7 +221,9 @@ class SettingsScreen(CommandScreen):
         at = listed.highlighted
         self._entries = []
         options: list[Option] = []
-        for table, settings in groupby(self._list.settings, key=lambda each: each.name.partition(".")[0]):
+        words = self.query_one(SettingSearch).value
+        found = [setting for setting in self._list.settings if is_found(setting, words)]
+        for table, settings in groupby(found, key=lambda each: each.name.partition(".")[0]):
             options.append(Option(Content.styled(TITLES.get(table, table), "bold $running"), disabled=True))
             self._entries.append(None)
             for setting in settings:
@@ -197,8 +231,14 @@ class SettingsScreen(CommandScreen):
                 self._entries.append(setting)
         listed.clear_options().add_options(options)
         if options:
-            listed.highlighted = at if at is not None and at < len(options) else 1
-        left = (Span(" whisper_tui ", "strong"), Span("  settings ", "running"), Span(f" {visible(self._list.path)}"))
+            possible = at is not None and at < len(options) and self._entries[at] is not None
+            listed.highlighted = at if possible else 1
+        left = (
+            Span(" whisper_tui ", "strong"),
+            Span("  settings ", "running"),
+            Span(f" {visible(self._list.path)}"),
+            *((Span("  no setting has these words", "muted"),) if words and not found else ()),
+        )
         right = said(f"the file is not used: {self._list.problem} ", "bad") if self._list.problem else ()
         self.query_one("#settings-status", LineView).show(left, right)
         self._show_highlighted()
@@ -207,6 +247,10 @@ class SettingsScreen(CommandScreen):
     def _highlighted(self) -> ShownSetting | None:
         at = self.query_one(OptionList).highlighted
         return self._entries[at] if at is not None and at < len(self._entries) else None
+
+    @on(Input.Changed, "#settings-search")
+    def _searched(self) -> None:
+        self._draw()
 
     @on(OptionList.OptionHighlighted)
     def _show_highlighted(self) -> None:
