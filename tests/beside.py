@@ -159,7 +159,7 @@ async def _take_turn(film: Film, tool: RunShellCommandTool, call_id: str, turn: 
     cockpit = film.cockpit
     film.say("", f"\x1b[36m●\x1b[0m {turn.thought}")
     film.say(f"  \x1b[1m$ {turn.command}\x1b[0m")
-    film.take(THINKS_S, turn.caption or turn.after)
+    film.take(THINKS_S, film.frames[-1].caption if film.frames else turn.caption)
     answering = asyncio.create_task(tool.call({"command": turn.command, "description": turn.description}))
     if turn.keys:
         await cockpit.sees(turn.command, *turn.shows)
