@@ -50,7 +50,7 @@ def follow(shop: Instance, line: str) -> str:
     program, *words = shlex.split(line, comments=True)
     assert program == "whisper-tui"
     # A question that a person would answer with yes.
-    answer = shop.run(*words, *(["--yes"] if "--undo" in words else []))
+    answer = shop.run(*words, *(["--yes"] if words[0] == "undo" and "--yes" not in words else []))
     assert answer.returncode == 0, answer.stderr
     return answer.stdout
 
@@ -81,7 +81,9 @@ def test_an_agent_works_unasked_and_what_it_changed_is_taken_back(shop: Instance
 
 @needs_overlays
 def test_what_a_session_did_for_hours_is_taken_back_but_for_a_call(shop: Instance) -> None:
-    listing, undo, one_file = recipe("Take back what it did since lunch").splitlines()
+    # The clock may strike two meanwhile.
+    page = recipe("Take back what it did since lunch").replace("14:00", "1h")
+    listing, undo, one_file = page.splitlines()
     follow(shop, "whisper-tui unasked workspace --for 3h")
     agent_runs(shop, "ls")
     agent_runs(shop, "sed -i s/100/120/ shop.py; echo more >> notes.txt")

@@ -72,7 +72,7 @@ from whisper_tui.model.event import (
     UndoStarted,
 )
 from whisper_tui.model.packed_calls import BoardItem
-from whisper_tui.model.preview import PreviewPage, UndoDirection
+from whisper_tui.model.preview import CallsUndone, LeftOut, PreviewPage, UndoDirection
 from whisper_tui.model.run import (
     Echo,
     OutputChunk,
@@ -404,6 +404,30 @@ class InMemorySupervisor(PlayedWorld, Supervision):
         self.preview_pages[call_id] = page.model_copy(update={"changes": tuple(changes)})
         self.happen(UndoStarted(at=self.clock(), call_id=call_id, direction=direction, paths=paths, by=by))
         self.happen(UndoEnded(at=self.clock(), call_id=call_id))
+
+    async def undo_calls(
+        self,
+        call_ids: tuple[str, ...],
+        paths: tuple[str, ...],
+        direction: UndoDirection,
+        by: Decider,
+        *,
+        tell: bool = True,
+        dry_run: bool = False,
+        with_versions: bool = False,
+    ) -> CallsUndone:
+        """Undo one after the other; those with conflicts are left out as a whole."""
+        self.check()
+        done, left = list[str](), list[LeftOut]()
+        for call_id in sorted(call_ids, key=int, reverse=direction == "undo"):
+            page = self.preview_pages.get(call_id)
+            if page is not None and page.conflicts:
+                left.append(LeftOut(call_id=call_id, paths=page.conflicts, why="changed since"))
+                continue
+            done.append(call_id)
+            if not dry_run:
+                await self.undo(call_id, paths, direction, by, tell=tell)
+        return CallsUndone(calls=tuple(done), left_out=tuple(left))
 
     async def set_unasked(
         self, level: Unasked | None, by: Decider, session_id: str | None = None, until: float | None = None

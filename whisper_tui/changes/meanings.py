@@ -44,6 +44,8 @@ _CACHED = (b"TREE", b"UNTR", b"FSMN", b"EOIE", b"IEOT")
 _IN_PLACE = (WRITE, ATTRIBUTES)
 """The changes after which a file is the same one as before."""
 Digests = dict[tuple[int, str], str]
+Side = Literal["old", "new"]
+"""Before the changes, or after them."""
 
 
 def save_meanings(store: str, plan: Plan, *, is_real: bool = False) -> None:
@@ -76,7 +78,8 @@ def _files(plan: Plan, *, is_real: bool) -> Iterator[tuple[int, str, str, str, S
                     yield number, side, os.path.join(top, name) if name else top, name, each
 
 
-def _load(store: str, side: str) -> Digests:
+def load_digests(store: str, side: Side) -> Digests:
+    """Return the digests of the files of one side, by the number of the change and the path below it."""
     try:
         found: dict[str, str] = run_files.read_json(os.path.join(store, MEANINGS))[side]
     except (FileNotFoundError, ValueError, KeyError):
@@ -110,6 +113,12 @@ def _digest(path: str, named: str, op: str, wanted: Stamp) -> str:
             os.close(fd)
     except OSError:
         return ""
+
+
+def digest_of(content: bytes, named: str, op: str) -> str:
+    """Return what a content means that a file would have under its real path, after a change of this kind."""
+    meant = index_without_cache(content) if op != WRITE and os.path.basename(named) == "index" else None
+    return hashlib.sha256(meant or content).hexdigest()
 
 
 def _is_as(found: os.stat_result, wanted: Stamp) -> bool:
@@ -147,8 +156,8 @@ def index_without_cache(content: bytes) -> bytes | None:
 class _Same:
     """Decides if files of one side of a plan, `old` or `new`, are the same in meaning."""
 
-    def __init__(self, store: str, side: Literal["old", "new"]) -> None:
-        self._digests = _load(store, side)
+    def __init__(self, store: str, side: Side) -> None:
+        self._digests = load_digests(store, side)
         self._side = side
 
     def file(self, number: int, change: FileChange, name: str, path: str, wanted: Stamp) -> Stamp | None:

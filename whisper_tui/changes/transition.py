@@ -67,11 +67,16 @@ class DependentChanges(TransitionFailed):
 
 def conflicts(store: str, plan: Plan) -> list[str]:
     """Return the paths that are not as they were when the changes were read: each prevents `apply`."""
-    found = _conflicts(plan)
+    numbers = _to_apply(store, plan)
+    found = _conflicts(plan, numbers)
     if not found:
         return found
-    befores, others = renewed_before(store, plan, range(len(plan.changes)))
-    return _conflicts(_with_renewed(plan, befores, others)) if befores or others else found
+    befores, others = renewed_before(store, plan, numbers)
+    parents = parents_of([plan.changes[number] for number in numbers])
+    inodes = renewed_directories(plan, parents) if plan.state != PREVIEWED else {}
+    if not befores and not others and not inodes:
+        return found
+    return _conflicts(_with_inodes(_with_renewed(plan, befores, others), inodes), numbers)
 
 
 def undo_conflicts(store: str, plan: Plan) -> list[str]:
@@ -82,8 +87,12 @@ def undo_conflicts(store: str, plan: Plan) -> list[str]:
         return found
     renewed, _ = renewed_results(store, plan, results, chosen)
     inodes = renewed_directories(plan, parents_of([plan.changes[number] for number in chosen]))
+    return _undo_conflicts(_with_inodes(plan, inodes), renewed, chosen)
+
+
+def _with_inodes(plan: Plan, inodes: Mapping[str, int]) -> Plan:
     directories = tuple(each._replace(inode=inodes.get(each.path, each.inode)) for each in plan.directories)
-    return _undo_conflicts(plan._replace(directories=directories), renewed, chosen)
+    return plan._replace(directories=directories)
 
 
 def _undo_conflicts(plan: Plan, results: dict[int, Result], chosen: Sequence[int]) -> list[str]:
@@ -92,10 +101,11 @@ def _undo_conflicts(plan: Plan, results: dict[int, Result], chosen: Sequence[int
     return _unique(found, replaced_directories(plan, chosen))
 
 
-def _conflicts(plan: Plan) -> list[str]:
+def _conflicts(plan: Plan, numbers: Sequence[int]) -> list[str]:
     with RealPaths("", plan.directories) as real:
-        found = changed_before_apply(plan, range(len(plan.changes)), real)
-    return _unique(plan.meanwhile, changed_directories(plan), found)
+        found = changed_before_apply(plan, numbers, real)
+    changed = replaced_directories(plan, numbers) if plan.undone else changed_directories(plan)
+    return _unique(plan.meanwhile, changed, found)
 
 
 def _with_renewed(plan: Plan, befores: Mapping[int, Stamp], others: Mapping[int, dict[str, Any]]) -> Plan:

@@ -3,6 +3,7 @@
 import argparse
 import os
 import sys
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -231,6 +232,20 @@ def minutes(word: str) -> float:
     """Return the minutes of a time like `30`, `90m`, `2h` or `1d`. Raises `ValueError`."""
     number, unit = (word[:-1], word[-1]) if word[-1:] in _MINUTES else (word, "m")
     return float(number) * _MINUTES[unit]
+
+
+def moment(word: str) -> float:
+    """Return the last time, in seconds since the epoch, that is called `14:00`, or so long ago as `2h`.
+
+    Raises `ValueError`.
+    """
+    now = time.time()
+    if ":" not in word:
+        return now - minutes(word) * 60
+    hour, minute = time.strptime(word, "%H:%M")[3:5]
+    today = time.localtime(now)
+    found = time.mktime((*today[:3], hour, minute, 0, 0, 0, -1))
+    return found if found <= now else time.mktime((*today[:2], today[2] - 1, hour, minute, 0, 0, 0, -1))
 
 
 def check_minutes(given: float | None) -> None:

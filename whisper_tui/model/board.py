@@ -129,6 +129,9 @@ def _taken_back(record: CallRecord, event: EditReverted | UndoStarted | UndoEnde
             return _with(record, record.state, undo=undo, earlier_undos=earlier)
         case UndoEnded() if record.undo is not None:
             undo = record.undo.model_copy(update={"done": not event.problem, "problem": event.problem})
+            if undo.done and undo.direction == "redo":
+                # Of an edit only: its undo has an event of its own.
+                return _with(record, record.state, undo=undo, reverted_by=None)
         case _:
             return record
     return _with(record, record.state, undo=undo)

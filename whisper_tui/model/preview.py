@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from whisper_tui.model.call import CommandSpec
+from whisper_tui.model.call import CommandSpec, FileVersions
 from whisper_tui.model.decision import Decider
 from whisper_tui.model.ending import Ending
 from whisper_tui.model.run import OutputSizes
@@ -211,6 +211,42 @@ KeepsChanges = Literal["", "view", "copies"]
 """How the changes of a run are kept. `view`: they become real when it ends. `copies`: by pre-images of its files."""
 
 UndoDirection = Literal["undo", "redo"]
+
+
+class UndoneFile(Value):
+    """A file that an undo, or a redo, of several calls changes, from how it is now to how it will be."""
+
+    path: str
+    action: ChangeAction
+    kind: ChangedKind
+    calls: tuple[str, ...]
+    """The calls whose changes of it are undone, or redone, in this order."""
+    added: Count | None = None
+    """Lines that it gets. None: they were not counted."""
+    removed: Count | None = None
+    versions: FileVersions | None = None
+    """Its content, if that was asked for."""
+
+
+class LeftOut(Value):
+    """A call, or some of its changes, that an undo or a redo of several calls leaves as they are."""
+
+    call_id: str
+    paths: tuple[str, ...] = ()
+    """The changes of the call that stay. None: all of it."""
+    why: str
+    """As a clause."""
+
+
+class CallsUndone(Value):
+    """The result of an undo, or a redo, of several calls, or its forecast."""
+
+    calls: tuple[str, ...] = ()
+    """The calls, in the order in which they are undone, or redone."""
+    files: tuple[UndoneFile, ...] = ()
+    """The first files that change, before it is done."""
+    total: Count = 0
+    left_out: tuple[LeftOut, ...] = ()
 
 
 class Undo(Value):

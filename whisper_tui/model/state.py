@@ -298,6 +298,12 @@ class CallRecord(Value):
         return self.state.changed is not None and self.state.changed.counts.all > 0 and not taken_back
 
     @property
+    def is_undone(self) -> bool:
+        """True if what it changed is undone, all of it or a part."""
+        undo = self.undo
+        return self.reverted_by is not None or (undo is not None and undo.done and undo.direction == "undo")
+
+    @property
     def edited(self) -> bool:
         """True if a human edited the requested command."""
         return self.spec != self.call.spec

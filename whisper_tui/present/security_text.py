@@ -119,6 +119,7 @@ TRIED: Mapping[str, str] = MappingProxyType(
         "preview_page": "read the changes of call {}",
         "preview_versions": "read the changed files of call {}",
         "undo": "undo call {}",
+        "undo_calls": "undo several calls",
         "set_unasked": "change how much runs unasked",
         "mark_reviewed": "mark changes as seen",
         "add_rule": "add a rule",

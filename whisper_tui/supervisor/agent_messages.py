@@ -29,6 +29,23 @@ def undo_message(
     return f"The human has undone {'some of ' if paths else ''}{what}{now}. Look at the files before you go on."
 
 
+def calls_undone_message(records: Sequence[CallRecord], direction: UndoDirection, left: Sequence[str]) -> str:
+    """Return the sentences for an agent about several of its calls. `left`: paths that stay as they are."""
+    if len(records) == 1:
+        what = f"the changes of call {records[0].id} ({_title(records[0])})"
+    else:
+        ids = sorted((record.id for record in records), key=int)
+        many = f"{', '.join(ids[:MOST_NAMED])} and {len(ids) - MOST_NAMED:,} more" if len(ids) > MOST_NAMED else ""
+        what = f"the changes of {len(ids):,} calls: {many or ', '.join(ids)}"
+    base = records[0].spec.cwd
+    named = ", ".join(visible(_short(path, base)) for path in left[:MOST_NAMED])
+    more = f" and {len(left) - MOST_NAMED:,} more" if len(left) > MOST_NAMED else ""
+    stays = f" Left as they are, since they were changed by others: {named}{more}." if left else ""
+    if direction == "redo":
+        return f"The human has made {what} again.{stays} Look at the files before you go on."
+    return f"The human has undone {what}.{stays} Look at the files before you go on."
+
+
 def message_after_aside(record: CallRecord, decision: Decision) -> str:
     """Return the sentences for an agent that went on while its call was set aside, now that it is decided."""
     noun = "edit" if isinstance(record.spec.command, FileEdits) else "call"

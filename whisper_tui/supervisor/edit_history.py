@@ -4,6 +4,7 @@ import hashlib
 import json
 import logging
 import os
+import stat
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import NamedTuple
@@ -19,6 +20,7 @@ from whisper_tui.effects.edit_results import (
 from whisper_tui.model.call import LARGEST_EDITED, CommandSpec, EditedFile, FileEdits, FileState, FileVersions
 from whisper_tui.model.ending import HandedOver
 from whisper_tui.model.errors import Refused
+from whisper_tui.model.preview import UndoDirection
 from whisper_tui.model.state import CallRecord, Ended
 from whisper_tui.system import run_files
 from whisper_tui.system.host_files import read_regular
@@ -26,6 +28,10 @@ from whisper_tui.system.host_files import read_regular
 MOST_KEPT_BYTES = 1 << 30
 """Bytes of all contents together; beyond it the oldest edits lose theirs."""
 
+_DIRECTORIES = "directories.json"
+"""The directories that were not there before."""
+_MADE = "made.json"
+"""The digests of what an edit has made, as its undo has found it: a redo makes that again."""
 _RESULTS = "results.json"
 """The digests of further contents that a program may have made of files that are not in UTF-8."""
 
@@ -40,6 +46,34 @@ class _CallContents(NamedTuple):
     written_at: int
     bytes: int
     path: str
+
+
+class EditStep(NamedTuple):
+    """An undo, or a redo, of what an edit did to one file."""
+
+    file: EditedFile
+    expected: tuple[str | None, ...]
+    """The digests of the contents that it may have. None among them: there is no file."""
+    becomes: Content
+    """The content that it gets. No data: the file goes."""
+    mode: int
+    """Its permission bits if it is not there."""
+    mtime: int | None = None
+    """Its time of modification. None: it is not known."""
+
+    @property
+    def beside(self) -> str:
+        """The name of the new file until it takes its place."""
+        return f"{self.file.real}.whisper-tui-new"
+
+
+class _MadeFile(NamedTuple):
+    """A file as an edit has left it."""
+
+    digest: str | None
+    """None: there was none."""
+    mode: int | None
+    mtime: int | None
 
 
 class EditHistory:
@@ -64,6 +98,7 @@ class EditHistory:
         try:
             self._write(record.id, [data for data in contents if data is not None])
             self._write_results(record.id, other_results(command.changes, paths))
+            self._write_directories(record)
         except OSError as error:
             _log.warning("the contents of the files of edit %s were not kept: %s", record.id, error.strerror)
 
@@ -90,6 +125,26 @@ class EditHistory:
     def _write_results(self, call_id: str, results: dict[str, list[str]]) -> None:
         if any(results.values()):
             run_files.write_whole(os.path.join(self._directory, call_id, _RESULTS), json.dumps(results).encode())
+
+    def _write_directories(self, record: CallRecord) -> None:
+        """Note the directories that are not there: programs make those of a new file."""
+        missing = dict[str, None]()
+        for file in record.resolved.edits if record.resolved is not None else ():
+            above = os.path.dirname(file.real)
+            while not os.path.lexists(above):
+                missing[above] = None
+                above = os.path.dirname(above)
+        if missing:
+            path = os.path.join(self._directory, record.id, _DIRECTORIES)
+            run_files.write_whole(path, json.dumps(list(missing)).encode())
+
+    def made_directories(self, call_id: str) -> list[str]:
+        """Return the directories that were not there before an edit, the deepest first."""
+        try:
+            found: list[str] = run_files.read_json(os.path.join(self._directory, call_id, _DIRECTORIES))
+        except (OSError, ValueError):
+            return []
+        return sorted(found, key=len, reverse=True)
 
     def _results(self, call_id: str, file: EditedFile) -> tuple[str | None, ...]:
         """Return the digests of all contents that the edit may have left in a file."""
@@ -146,22 +201,84 @@ class EditHistory:
             raise Refused(f"edit {record.id} was not made", hint=f"whisper-tui show {record.id} prints its outcome")
         if record.reverted_by is not None:
             raise Refused(f"edit {record.id} was undone before", hint="Nothing is left to be undone")
-        files = record.resolved.edits if record.resolved is not None else ()
         # All files are looked at before one is written: an edit is taken back whole, or not at all.
-        _put_back([_Restored(file, self._before(record.id, file)) for file in files])
+        # What is noted of an edit that is not undone was noted by an undo, or a redo, that was killed.
+        steps, resumed = self.steps(record, "undo"), bool(self._made(record.id))
+        self._check(steps, "is not as the edit left it", resumed=resumed)
+        if not resumed:
+            try:
+                self._keep_made(record.id, steps)
+            except OSError as error:
+                _log.warning("edit %s cannot be redone: %s", record.id, error.strerror)
+        _put_back(steps)
+        for directory in self.made_directories(record.id):
+            # Somebody else may have put something there.
+            with suppress(OSError):
+                os.rmdir(directory)
 
-    def _before(self, call_id: str, file: EditedFile) -> bytes | None:
-        """Return the content to put back. None: there was no file. Raises `Refused`."""
+    def redo(self, record: CallRecord) -> None:
+        """Make an edit again that was undone. Raises `Refused`, and then changes nothing."""
+        if record.reverted_by is None:
+            raise Refused(f"edit {record.id} was not redone: it is not undone", hint=f"whisper-tui undo {record.id}")
+        steps = self.steps(record, "redo")
+        self._check(steps, "is not as the undo left it", resumed=True)
+        _put_back(steps)
+
+    def redone(self, record: CallRecord) -> None:
+        """Forget the undo of an edit, once it is recorded that the edit was made again."""
+        with suppress(OSError):
+            os.unlink(self._made_path(record.id))
+
+    def steps(self, record: CallRecord, direction: UndoDirection) -> list[EditStep]:
+        """Return what an undo, or a redo, of an edit does to each of its files."""
+        files = record.resolved.edits if record.resolved is not None else ()
+        made = self._made(record.id) if direction == "redo" else {}
+        return [self._step(record.id, file, direction, made.get(file.real)) for file in files]
+
+    def _step(self, call_id: str, file: EditedFile, direction: UndoDirection, made: _MadeFile | None) -> EditStep:
+        usual = file.mode if file.mode is not None else 0o644
+        if file.unread or (direction == "undo" and not (results := self._results(call_id, file))):
+            return EditStep(file, (), Content(None, file.problem or file.unread), usual)
+        if direction == "undo":
+            return EditStep(file, results, self._content(call_id, file.before), usual)
+        if made is None:
+            return EditStep(file, (file.before,), Content(None, NOT_KEPT), usual)
+        return EditStep(file, (file.before,), self._content(call_id, made.digest), made.mode or usual, made.mtime)
+
+    def _check(self, steps: Sequence[EditStep], otherwise: str, *, resumed: bool) -> None:
+        """Raise `Refused` unless all files are as the steps expect them. `resumed`: some may be done already."""
         hint = "Compare it with the diff of the edit, and change it by hand"
-        results = self._results(call_id, file)
-        if not results or file.unread:
-            raise Refused(f"{file.path} cannot be undone: {file.problem or file.unread}", hint=hint)
-        if _digest_on_disk(file.real) not in results:
-            raise Refused(f"{file.path} is not as the edit left it", hint=hint)
-        content = self._content(call_id, file.before)
-        if content.unknown:
-            raise Refused(f"{file.path} cannot be undone: {content.unknown}", hint=hint)
-        return content.data
+        for step in steps:
+            if step.becomes.unknown:
+                raise Refused(f"{step.file.path} cannot be undone: {step.becomes.unknown}", hint=hint)
+            digest = _digest_on_disk(step.file.real)
+            if digest not in step.expected and not (resumed and digest == _digest(step.becomes.data)):
+                raise Refused(f"{step.file.path} {otherwise}", hint=hint)
+
+    def _keep_made(self, call_id: str, steps: Sequence[EditStep]) -> None:
+        """Keep what the edit has made, which is not always what it was expected to."""
+        made, contents = dict[str, _MadeFile](), list[bytes]()
+        for step in steps:
+            data, _ = read_regular(step.file.real, LARGEST_EDITED)
+            if data is None:
+                made[step.file.real] = _MadeFile(None, None, None)
+                continue
+            found = os.lstat(step.file.real)
+            made[step.file.real] = _MadeFile(_digest(data), stat.S_IMODE(found.st_mode), found.st_mtime_ns)
+            contents.append(data)
+        self._write(call_id, contents)
+        run_files.write_whole(self._made_path(call_id), json.dumps(made).encode())
+
+    def _made_path(self, call_id: str) -> str:
+        return os.path.join(self._directory, call_id, _MADE)
+
+    def _made(self, call_id: str) -> dict[str, _MadeFile]:
+        """Return what an edit has made of its files, by real path, as its undo has found them."""
+        try:
+            found = run_files.read_json(self._made_path(call_id))
+        except (OSError, ValueError):
+            return {}
+        return {real: _MadeFile(*each) for real, each in found.items()}
 
 
 def state_of(file: EditedFile, results: Sequence[str | None] | None = None) -> FileState:
@@ -180,6 +297,10 @@ def state_of(file: EditedFile, results: Sequence[str | None] | None = None) -> F
     return "as_before" if digest == file.before else "differs"
 
 
+def _digest(data: bytes | None) -> str | None:
+    return None if data is None else hashlib.sha256(data).hexdigest()
+
+
 def _digest_on_disk(real: str) -> str | None:
     """Return the digest of a file. None: there is none. Empty: it is something else."""
     if not os.path.lexists(real):
@@ -188,34 +309,21 @@ def _digest_on_disk(real: str) -> str | None:
     return "" if data is None or os.path.realpath(real) != real else hashlib.sha256(data).hexdigest()
 
 
-class _Restored(NamedTuple):
-    """A file that gets its old content back."""
-
-    file: EditedFile
-    content: bytes | None
-    """None: there was no file."""
-
-    @property
-    def beside(self) -> str:
-        """The name of the new file until it takes its place."""
-        return f"{self.file.real}.whisper-tui-new"
-
-
-def _put_back(restored: Sequence[_Restored]) -> None:
-    """Give files their contents and modes as they were. Raises `Refused`; then none has changed."""
+def _put_back(steps: Sequence[EditStep]) -> None:
+    """Give files the contents that steps have for them. Raises `Refused`; then none has changed."""
     made = list[str]()
     at = ""
     try:
         # The disk may be full: everything is written before the first file takes its place.
-        for each in restored:
+        for each in steps:
             at = each.file.path
-            if each.content is not None:
+            if each.becomes.data is not None:
                 made += _make_directories(os.path.dirname(each.file.real))
                 made.append(each.beside)
-                _write_beside(each, each.content)
-        for each in restored:
+                _write_beside(each, each.becomes.data)
+        for each in steps:
             at = each.file.path
-            if each.content is not None:
+            if each.becomes.data is not None:
                 os.replace(each.beside, each.file.real)
             else:
                 with suppress(FileNotFoundError):
@@ -239,15 +347,22 @@ def _make_directories(path: str) -> list[str]:
     return new
 
 
-def _write_beside(restored: _Restored, content: bytes) -> None:
-    mode = restored.file.mode if restored.file.mode is not None else 0o644
+def _write_beside(step: EditStep, content: bytes) -> None:
+    try:
+        # Somebody may have given it another one since.
+        mode = stat.S_IMODE(os.lstat(step.file.real).st_mode)
+    except FileNotFoundError:
+        mode = step.mode
     # An undo that was killed may have left one.
     with suppress(FileNotFoundError):
-        os.unlink(restored.beside)
-    descriptor = os.open(restored.beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+        os.unlink(step.beside)
+    descriptor = os.open(step.beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
     with os.fdopen(descriptor, "wb") as new:
         new.write(content)
+        new.flush()
         os.fchmod(descriptor, mode)
+        if step.mtime is not None:
+            os.utime(descriptor, ns=(step.mtime, step.mtime))
 
 
 def current_versions(

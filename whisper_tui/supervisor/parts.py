@@ -45,6 +45,7 @@ from whisper_tui.supervisor.runs.scheduling import Pause
 from whisper_tui.supervisor.runs.start_order import StartOrders
 from whisper_tui.supervisor.sessions import Environments, SessionOwners, Sessions
 from whisper_tui.supervisor.settings import SupervisorSettings
+from whisper_tui.supervisor.undo_of_calls import UndoOfCalls
 from whisper_tui.supervisor.unknown_files import number_beyond
 from whisper_tui.system.host_files import home_of_user
 from whisper_tui.system.state_directory import Directories
@@ -66,6 +67,7 @@ class Parts:
     stall_monitor: StallMonitor
     unguarded: UnguardedAgents
     edits: EditHistory
+    undos: UndoOfCalls
     queries: Queries
     status: StatusReport
 
@@ -118,6 +120,7 @@ class Parts:
         # Tickets and tools of callers are settled first: neither needs a process.
         await self.executor.open()
         await self.pool.open()
+        self.undos.open()
         self.pause.open()
         self.retention.open()
         self.stall_monitor.open()
@@ -138,6 +141,7 @@ class Parts:
         self.unguarded.close()
         await self.retention.close()
         await self.pause.close()
+        await self.undos.close()
         await self.pool.placed.close()
         await self.pool.close()
         await self.pool.previews.close()
@@ -178,10 +182,11 @@ def assemble(
     unguarded, stall_monitor = UnguardedAgents(gaps, store.board, environments.of), StallMonitor(store, executor)
     owners = SessionOwners(store.board)
     pool = _pool(store, executor, orders, queue, owners, home=home, clock=clock, settings=settings, fail=fail)
+    sessions = Sessions(store, environments, placement, clock, owners)
     return Parts(
         store=store,
         executor=executor,
-        sessions=Sessions(store, environments, placement, clock, owners),
+        sessions=sessions,
         queue=queue,
         tickets=Tickets(store, judge, environments, queue.requeue_for_approval, clock=clock, keep_edit=edits.keep),
         caller_tools=CallerTools(store, judge, queue.requeue_for_approval, clock),
@@ -191,6 +196,7 @@ def assemble(
         stall_monitor=stall_monitor,
         unguarded=unguarded,
         edits=edits,
+        undos=UndoOfCalls(store, pool.previews.changes, edits, sessions.tell, clock),
         queries=Queries(store, executor, stall_monitor, environments.of, edits, looks=looks, clock=clock, home=home),
         status=StatusReport(
             str(home.state), clock(), settings, store, executor, pool, retention, unguarded, judge.levels

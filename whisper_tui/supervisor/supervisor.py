@@ -24,7 +24,6 @@ from whisper_tui.model.errors import InvalidRequest, Refused
 from whisper_tui.model.event import (
     AlarmRaised,
     AttemptRefused,
-    EditReverted,
     Event,
     Reviewed,
     RulesChanged,
@@ -33,7 +32,7 @@ from whisper_tui.model.event import (
 )
 from whisper_tui.model.phone_facts import PhoneWords
 from whisper_tui.model.phone_proof import PhoneProof
-from whisper_tui.model.preview import UndoDirection
+from whisper_tui.model.preview import CallsUndone, UndoDirection
 from whisper_tui.model.run import NO_LIMITS, Limits, SignalTarget
 from whisper_tui.model.shown_rules import Judgement, RuleDraft, RuleEffect, RuleList, RuleTrial
 from whisper_tui.model.state import (
@@ -347,17 +346,33 @@ class Supervisor:
                 said = undo_message(record, direction, paths, all_but=all_but)
                 self._parts.sessions.tell(record.call.session_id, said, by)
             return
-        if paths or direction == "redo":
-            raise Refused(f"edit {call_id} is undone whole, and not redone", hint=f"whisper-tui undo {call_id}")
-        await self.revert_edit(call_id, by, tell=tell)
+        if paths:
+            raise Refused(f"edit {call_id} is undone whole", hint=f"whisper-tui undo {call_id}")
+        self._parts.undos.move_edit(record, direction, by)
+        if tell:
+            self._parts.sessions.tell(record.call.session_id, undo_message(record, direction), by)
+
+    async def undo_calls(
+        self,
+        call_ids: Sequence[str],
+        paths: Sequence[str],
+        direction: UndoDirection,
+        by: Decider,
+        *,
+        tell: bool = True,
+        dry_run: bool = False,
+        with_versions: bool = False,
+    ) -> CallsUndone:
+        """Undo what several calls changed, or make it again, and tell their agents."""
+        return await self._parts.undos.undo(
+            call_ids, paths, direction, by, tell=tell, dry_run=dry_run, with_versions=with_versions
+        )
 
     async def revert_edit(self, call_id: str, by: Decider, *, tell: bool = True) -> None:
         """Put back the files of an edit as they were before it, and tell its agent."""
-        self._parts.edits.revert(self._store.call(call_id))
-        self._store.record(EditReverted(at=self._clock(), call_id=call_id, by=by), durable=True)
-        if tell:
-            record = self._store.call(call_id)
-            self._parts.sessions.tell(record.call.session_id, undo_message(record), by)
+        if not isinstance(self._store.call(call_id).spec.command, FileEdits):
+            raise Refused(f"call {call_id} is not an edit of files", hint="Only edits can be undone")
+        await self.undo(call_id, (), "undo", by, tell=tell)
 
     async def preview(self, call_id: str, by: Decider, edited: CommandSpec | None = None) -> int:
         """Run a waiting command in a view of the files."""

@@ -44,6 +44,7 @@ from whisper_tui.model.event import (
     Submitted,
     UnaskedSet,
 )
+from whisper_tui.model.preview import CallsUndone, UndoDirection
 from whisper_tui.model.run import RunProcess, Stall, Stream, UsageSample
 from whisper_tui.model.state import CallRecord, Ended, HostState, PlaceState, Running
 from whisper_tui.wire.operations import OPERATIONS, Operation
@@ -541,6 +542,32 @@ class Federation(Supervision):
         await asyncio.gather(*map(measure, self._reached))
         return found
 
+    async def undo_calls(
+        self,
+        call_ids: tuple[str, ...],
+        paths: tuple[str, ...],
+        direction: UndoDirection,
+        by: Decider,
+        *,
+        tell: bool = True,
+        dry_run: bool = False,
+        with_versions: bool = False,
+    ) -> CallsUndone:
+        """Undo calls of several machines, on each those that are its own."""
+        found = list[CallsUndone]()
+        options = {"tell": tell, "dry_run": dry_run, "with_versions": with_versions}
+        for host in self._hosts.values():
+            own = tuple(host.own(id_) for id_ in call_ids if self.host_of(id_) is host)
+            if own:
+                asked = {"call_ids": own, "paths": paths, "direction": direction, "by": by, **options}
+                found.append(_named_undo(host, await host.ask("undo_calls", asked)))
+        return CallsUndone(
+            calls=tuple(id_ for each in found for id_ in each.calls),
+            files=tuple(file for each in found for file in each.files),
+            total=sum(each.total for each in found),
+            left_out=tuple(left for each in found for left in each.left_out),
+        )
+
     async def stalls(self) -> dict[str, Stall]:
         """Return the runs of all machines that are stopped or need input."""
         answers = await self._all("stalls", STATUS_S)
@@ -575,3 +602,11 @@ class Federation(Supervision):
             places=tuple(host.ours(place) for host, status in told for place in status.places),
             **{name: sum(getattr(status, name) for _, status in told) for name in numbers},
         )
+
+
+def _named_undo(host: FederatedHost, found: CallsUndone) -> CallsUndone:
+    """Return what a machine undoes with the names that its calls have here."""
+    files = (file.model_copy(update={"calls": tuple(map(host.name_of, file.calls))}) for file in found.files)
+    left = (each.model_copy(update={"call_id": host.name_of(each.call_id)}) for each in found.left_out)
+    calls = tuple(map(host.name_of, found.calls))
+    return found.model_copy(update={"calls": calls, "files": tuple(files), "left_out": tuple(left)})

@@ -188,6 +188,7 @@ OPERATIONS: Mapping[str, Operation] = MappingProxyType(
             _operation(Supervision.preview_page, "decides"),
             _operation(Supervision.preview_versions, "decides"),
             _operation(Supervision.undo, "decides"),
+            _operation(Supervision.undo_calls, "decides"),
             _operation(Supervision.set_unasked, "decides"),
             _operation(Supervision.mark_reviewed, "decides"),
             _operation(Supervision.revoke, "decides"),

@@ -153,7 +153,7 @@ class ServerState:
                 await self._agents.note(session)
 
 
-RowKind = Literal["list", "ps", "history", "show", "review", "changes", "approvals", "denials"]
+RowKind = Literal["list", "ps", "history", "show", "review", "changes", "undone", "approvals", "denials"]
 
 
 RowsAtOnce = Annotated[tuple[str, ...], Field(max_length=1000)]
@@ -173,7 +173,8 @@ class RowSource(Protocol):
         unmasked: bool = False,
     ) -> list[dict[str, Any]]:
         """Return rows of one kind. `show` needs a call id; `limit` and `text` are for `history`, and
-        `session` for that, `review` and `changes`: the newest calls that have changed files, or may have.
+        `session` for that, `review`, `changes`: the newest calls that have changed files, or may have; and `undone`:
+        those of which anything is undone.
 
         Secrets are masked, except in calls that wait for a human. `unmasked`: nowhere.
         """
@@ -237,9 +238,13 @@ class Rows:
                     for record, its_session in named
                     if session in {None, record.call.session_id, its_session.name if its_session else None}
                 ]
-            case "changes":
+            case "changes" | "undone":
                 records = await self._supervision.history(HistoryQuery(limit=MOST_CHANGING, session=session))
-                changing = (record for record in records if record.has_changed or record.not_kept_because)
+                changing = (
+                    record
+                    for record in records
+                    if (record.is_undone if kind == "undone" else record.has_changed or record.not_kept_because)
+                )
                 return [call_details(shown(record), await self._session(record)) for record in changing]
             case "show":
                 record = await self._supervision.record(call_id or "")

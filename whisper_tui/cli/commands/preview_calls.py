@@ -1,4 +1,4 @@
-"""`preview` and `undo`: what a waiting call would change, and how what it changed is undone."""
+"""`preview`: what a waiting call would change."""
 
 import sys
 import time
@@ -8,10 +8,9 @@ from typing import Any
 from whisper_tui.cli.commands.approve import decider, edited_spec
 from whisper_tui.cli.output_format import print_json, styled_diff
 from whisper_tui.cli.subcommand import DONE, Options, Subcommands, supervisor_of
-from whisper_tui.model.errors import InvalidRequest, Refused
+from whisper_tui.model.errors import Refused
 from whisper_tui.model.text import visible
 from whisper_tui.present.quantities import count, size
-from whisper_tui.system.host_files import named_path
 from whisper_tui.wire.light_client import LightClient
 
 POLL_S = 0.05
@@ -22,11 +21,11 @@ MOST_PRINTED = 200
 NOT_APPLICABLE = 1
 """Exit code if the preview was made and its changes cannot be applied."""
 
-_SIGNS = {"creates": "A", "links": "A", "changes": "M", "replaces": "M", "deletes": "D", "attributes": "P"}
+SIGNS = {"creates": "A", "links": "A", "changes": "M", "replaces": "M", "deletes": "D", "attributes": "P"}
 
 
-def add_previews(verbs: Subcommands) -> None:
-    """Declare the subcommands."""
+def add_preview(verbs: Subcommands) -> None:
+    """Declare the subcommand."""
     preview = verbs.add(
         "preview",
         "run a waiting command in a copy-on-write view of the files, and show what it changes",
@@ -43,34 +42,6 @@ def add_previews(verbs: Subcommands) -> None:
     )
     preview.add_argument("--cwd", metavar="DIR", help="preview it in this directory instead")
     preview.add_argument("--json", action="store_true", help="print one object: the report and all changes")
-    for verb, about in _UNDO_VERBS:
-        _add_undo(verbs, verb, about)
-
-
-_UNDO_VERBS = (
-    ("undo", "undo what an approved call changed, if its changes were kept"),
-    ("revert", "another name of undo"),
-)
-
-
-def _add_undo(verbs: Subcommands, verb: str, about: str) -> None:
-    undo = verbs.add(
-        verb,
-        about,
-        _undo,
-        details="An edit is undone whole. Changes of a command are kept if they were applied from a preview, if "
-        "the call was approved with --undoable, and by default if it had a severe risk. All of them are undone, or "
-        "all below the named paths, which begin in the directory of the call; if a file is no longer as it was left, "
-        "nothing is done. The agent is told with its next call, unless its session is over.",
-        examples=(f"{verb} 7", f"{verb} 7 src/", f"{verb} 7 --but notes.txt", f"{verb} 7 --redo"),
-    )
-    undo.add_argument("id", metavar="ID", help="number of the call")
-    undo.add_argument("paths", nargs="*", metavar="PATH", help="undo only these paths and what is below them")
-    undo.add_argument("--but", action="store_true", help="undo all but these paths")
-    undo.add_argument("--redo", action="store_true", help="redo changes that were undone")
-    undo.add_argument("--dry-run", action="store_true", help="only show what would be undone")
-    undo.add_argument("--quiet", action="store_true", help="do not tell the agent")
-    undo.add_argument("--yes", action="store_true", help="do not ask")
 
 
 def _preview(options: Options) -> int:
@@ -86,7 +57,7 @@ def _preview(options: Options) -> int:
             print_json({"report": report, "changes": changes})
         else:
             _print_report(report)
-            _print_changes(changes)
+            print_changes(changes)
             if options.diff:
                 _print_diffs(supervisor, options.id, changes)
     return NOT_APPLICABLE if report["problem"] else DONE
@@ -173,7 +144,8 @@ def _ending(ending: dict[str, Any]) -> str:
             return f"It {ending['kind'].replace('_', ' ')}."
 
 
-def _print_changes(changes: list[dict[str, Any]]) -> None:
+def print_changes(changes: list[dict[str, Any]]) -> None:
+    """Print one line for each change."""
     for change in _without_renamed(changes[:MOST_PRINTED]):
         bytes_now = "" if change["size_after"] is None else f"  {size(change['size_after'])}"
         flags = "".join(f"  ! {flag}" for flag in change["flags"])
@@ -182,7 +154,7 @@ def _print_changes(changes: list[dict[str, Any]]) -> None:
         old = visible(change.get("moved_from") or "")
         alike = f"  {change['alike']}% the same" if old and change["alike"] < 100 else ""
         marks = f"{below}{bytes_now}{alike}{outside}{flags}"
-        sign = f"R renamed {old} →" if old else _SIGNS[change["action"]]
+        sign = f"R renamed {old} →" if old else SIGNS[change["action"]]
         sys.stdout.write(f"{sign} {visible(change['path'])}{marks}\n")
     if len(changes) > MOST_PRINTED:
         sys.stdout.write(f"and {len(changes) - MOST_PRINTED:,} more; --json prints all\n")
@@ -221,61 +193,3 @@ def _print_diffs(supervisor: LightClient, call_id: str, changes: list[dict[str, 
         old, new = ((found[side] or "").splitlines() for side in ("old", "new"))
         for line in unified_diff(old, new, old_path, path, lineterm=""):
             sys.stdout.write(f"{styled_diff(visible(line))}\n")
-
-
-def _undo(options: Options) -> int:
-    with supervisor_of(options) as supervisor:
-        record = supervisor.ask("record", call_id=options.id)
-        if record["call"]["spec"]["command"]["kind"] == "edits":
-            if options.paths or options.redo or options.but:
-                raise InvalidRequest("an edit is undone whole", hint=f"whisper-tui undo {options.id}")
-            if not options.dry_run:
-                supervisor.ask("revert_edit", call_id=options.id, by=decider(), **_untold(options))
-                sys.stdout.write(f"Edit {visible(options.id)} was undone\n")
-            return DONE
-        if options.but and not options.paths:
-            raise InvalidRequest("--but needs paths", hint=f"whisper-tui undo {options.id} --but PATH")
-        paths = [named_path(path, record["call"]["spec"]["cwd"]) for path in options.paths]
-        changes = [
-            change
-            for change in changes_of(supervisor, options.id)
-            if (not paths or _is_named(change, paths) != options.but) and change["taken_back"] == options.redo
-        ]
-        sys.stdout.write("These changes will be redone:\n" if options.redo else "These changes will be undone:\n")
-        _print_changes(changes)
-        if options.dry_run:
-            return DONE
-        confirm(options, f"whisper-tui undo {options.id} asks again")
-        direction = "redo" if options.redo else "undo"
-        more = {"all_but": True} if options.but else {}
-        supervisor.ask(
-            "undo",
-            call_id=options.id,
-            paths=options.paths,
-            direction=direction,
-            by=decider(),
-            **more,
-            **_untold(options),
-        )
-    sys.stdout.write(f"Call {visible(options.id)}: {'redone' if options.redo else 'undone'}\n")
-    return DONE
-
-
-def _untold(options: Options) -> dict[str, bool]:
-    return {"tell": False} if options.quiet else {}
-
-
-def _is_named(change: dict[str, Any], paths: list[str]) -> bool:
-    return any(change["path"] == path or change["path"].startswith(f"{path}/") for path in paths)
-
-
-def confirm(options: Options, again: str) -> None:
-    """Ask on a terminal. Raises `Refused` with the hint `again` unless it is confirmed."""
-    if options.yes:
-        return
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise Refused("nothing was undone: there is no terminal to ask on", hint="Use --yes")
-    sys.stdout.write("Go on? [y/N] ")
-    sys.stdout.flush()
-    if sys.stdin.readline().strip().lower() not in {"y", "yes"}:
-        raise Refused("nothing was undone", hint=again)

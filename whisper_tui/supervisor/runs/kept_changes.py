@@ -24,7 +24,7 @@ from whisper_tui.model.state import CallRecord, Ended
 from whisper_tui.supervisor.journal.store import Store
 from whisper_tui.supervisor.runs.attempt import attempt_directory
 from whisper_tui.supervisor.runs.executor import RunKey
-from whisper_tui.supervisor.runs.preview_changes import PreviewStore
+from whisper_tui.supervisor.runs.preview_changes import MOST_CHOSEN, PreviewStore
 from whisper_tui.system import run_files
 from whisper_tui.system.host_files import home_of_user, named_path
 
@@ -33,7 +33,10 @@ MOST_NAMED = 3
 REMEMBERED_S = 30.0
 """Seconds for which changes that were shown stay in memory."""
 PENDING = "undoing"
-"""The directory beside the attempts that names the calls whose changes are just being undone."""
+"""The directory beside the attempts that names the calls whose changes are just being undone.
+
+Undos of several calls have notes of their own in it.
+"""
 _HINTS: dict[UndoDirection, str] = {
     "undo": "whisper-tui undo {} --redo makes them again",
     "redo": "whisper-tui undo {} undoes them",
@@ -126,7 +129,8 @@ class KeptChanges:
         """Finish the undos during which the last supervisor was killed."""
         with suppress(FileNotFoundError):
             for marked in sorted((self.runs / PENDING).iterdir()):
-                self._tasks.start(self._finish_undo(marked.name))
+                if marked.name.isdecimal():
+                    self._tasks.start(self._finish_undo(marked.name))
 
     async def close(self) -> None:
         """Stop. What is being undone is finished by the next supervisor."""
@@ -149,17 +153,15 @@ class KeptChanges:
         """Return changes of a preview, or of a run whose changes were kept, from a number on."""
         record = self._store.call(call_id)
         return await asyncio.to_thread(
-            self._shown.same(self._store_of(record)).page, self.workspace(record), after, limit
+            self._shown.same(self.store_of(record)).page, self.workspace(record), after, limit
         )
 
     async def versions(self, call_id: str, number: int) -> FileVersions:
         """Return the content of one changed file before and after it."""
         record = self._store.call(call_id)
-        return await asyncio.to_thread(
-            self._shown.same(self._store_of(record)).versions, self.workspace(record), number
-        )
+        return await asyncio.to_thread(self._shown.same(self.store_of(record)).versions, self.workspace(record), number)
 
-    def _store_of(self, record: CallRecord) -> PreviewStore:
+    def store_of(self, record: CallRecord) -> PreviewStore:
         """Return the changes of the preview of a call, or of its run. Raises `Refused`."""
         preview = record.preview
         previewed = None if preview is None or preview.dropped else preview.attempt
@@ -188,7 +190,7 @@ class KeptChanges:
         record = self._store.call(call_id)
         if not isinstance(record.state, Ended):
             raise Refused(f"call {call_id} cannot be undone: it has not ended", hint=f"whisper-tui show {call_id}")
-        store = self._store_of(record)
+        store = self.store_of(record)
         paths = [named_path(path, record.spec.cwd) for path in paths]
         if all_but:
             paths = await asyncio.to_thread(store.all_but, paths)
@@ -196,19 +198,54 @@ class KeptChanges:
             if why := await asyncio.to_thread(store.why_not_moved, direction):
                 word = "undone" if direction == "undo" else "redone"
                 raise Refused(f"call {call_id} was not {word}: {why}", hint=_HINTS[direction].format(call_id))
-            self._mark(call_id)
-            event = UndoStarted(at=self._clock(), call_id=call_id, direction=direction, paths=tuple(paths), by=by)
-            self._store.record(event, durable=True)
+            self._begin(call_id, direction, paths, by)
             await self._move(record, store, direction, paths)
+
+    async def undo_unchanged(self, call_id: str, paths: Sequence[str], by: Decider) -> list[str]:
+        """Undo what nobody has changed since. Returns the paths of the other changes. Raises `Refused`.
+
+        `paths`: only these, absolute. None: all.
+        """
+        record = self._store.call(call_id)
+        for last in (False, False, True):
+            async with self.turn(call_id), self.turn(self.workspace(record)):
+                # Anew each time: somebody may have changed a file since the last look.
+                store = self.store_of(record)
+                separated = await asyncio.to_thread(store.separated, paths)
+                changes = store.plan.changes
+                left = list(dict.fromkeys(path for number in separated.left for path in changes[number].paths))
+                if not separated.chosen:
+                    return left
+                chosen = tuple(dict.fromkeys(changes[number].path for number in separated.chosen))
+                if len(separated.chosen) + len(store.plan.undone) == len(changes):
+                    chosen = ()
+                if len(chosen) > MOST_CHOSEN:
+                    why = f"more than {MOST_CHOSEN:,} of its changes would be undone without the others"
+                    raise Refused(f"call {call_id} was not undone: {why}", hint="Name the paths that are to be undone")
+                self._begin(call_id, "undo", chosen, by)
+                try:
+                    await self._move(record, store, "undo", chosen)
+                except Refused as refused:
+                    if last or not isinstance(refused.__cause__, Conflict):
+                        raise
+                else:
+                    return left
+        return []
+
+    def _begin(self, call_id: str, direction: UndoDirection, paths: Sequence[str], by: Decider) -> None:
+        self._mark(call_id)
+        event = UndoStarted(at=self._clock(), call_id=call_id, direction=direction, paths=tuple(paths), by=by)
+        self._store.record(event, durable=True)
 
     async def _move(
         self, record: CallRecord, store: PreviewStore, direction: UndoDirection, paths: Sequence[str]
     ) -> None:
-        problem = ""
+        problem, cause = "", None
         hint = f"Nothing was changed. whisper-tui undo {record.id} --but PATH… undoes the others"
         try:
             await asyncio.to_thread(store.move, direction, paths)
         except Conflict as conflict:
+            cause = conflict
             problem = what_stays(conflict) or f"{named_paths(conflict.paths)} changed since"
             if conflict.left:
                 hint = f"Everything else is {'undone' if direction == 'undo' else 'as it was before'}"
@@ -226,7 +263,7 @@ class KeptChanges:
             raise Refused(
                 f"call {record.id} was not {'undone' if direction == 'undo' else 'redone'}: {problem}",
                 hint=hint,
-            )
+            ) from cause
 
     async def _finish_undo(self, call_id: str) -> None:
         """Finish an undo during which the supervisor was killed."""
@@ -237,7 +274,7 @@ class KeptChanges:
                 self._unmark(call_id)
                 return
             async with self.turn(call_id), self.turn(self.workspace(record)):
-                await self._move(record, self._store_of(record), begun.direction, begun.paths)
+                await self._move(record, self.store_of(record), begun.direction, begun.paths)
 
     def _mark(self, call_id: str) -> None:
         # The journal knows which undo was begun, but a call of long ago is not on the board that a restart rebuilds.

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from whisper_tui.changes import change_records, transition
 from whisper_tui.changes.change_records import FileChange, Plan, load_plan
 from whisper_tui.changes.file_trees import Stamp, stamp
+from whisper_tui.changes.partial_undo import Separated, separate
 from whisper_tui.changes.real_paths import KeptContents
 from whisper_tui.effects.changes import diff_of, printable
 from whisper_tui.effects.edit_results import Content, shown_versions
@@ -190,12 +191,12 @@ class PreviewStore:
         """Return rows from a number on, and what stands in the way of applying or undoing them."""
         rows = self.rows[after : after + limit]
         shown = (self._shown(number, row, workspace) for number, row in enumerate(rows, after))
-        conflicts = () if after else tuple(printable(path) for path in self._conflicts()[:MOST_LISTED])
+        conflicts = () if after else tuple(printable(path) for path in self.conflicts()[:MOST_LISTED])
         return PreviewPage(
             changes=tuple(shown), total=len(self.rows), counts=self.counts(workspace), conflicts=conflicts
         )
 
-    def _conflicts(self) -> list[str]:
+    def conflicts(self) -> list[str]:
         """Return the paths that prevent applying the changes, or taking them back."""
         if self.plan.state == change_records.PREVIEWED:
             return transition.conflicts(self.directory, self.plan)
@@ -430,6 +431,11 @@ class PreviewStore:
     def _is_applied(self, number: int) -> bool:
         return self.plan.state == change_records.APPLIED and number not in self.plan.undone
 
+    @property
+    def is_redoable(self) -> bool:
+        """True if all of its changes are undone, or some."""
+        return self.plan.state == change_records.UNDONE or bool(self.plan.undone)
+
     def why_not_moved(self, direction: UndoDirection) -> str:
         """Return why the changes cannot be undone, or redone, as they are now. Empty: they can be tried."""
         if direction == "undo":
@@ -454,6 +460,13 @@ class PreviewStore:
             why = "no other change is left" if not left else f"more than {MOST_CHOSEN:,} changes are left"
             raise Refused(f"nothing was undone: {why}", hint="Name the paths that are to be undone")
         return tuple(left)
+
+    def separated(self, wanted: Sequence[str]) -> Separated:
+        """Tell the changes that can be undone as the files are now from the others that are still real."""
+        if self.plan.state in (change_records.UNDONE, change_records.PREVIEWED) or self.plan.is_empty:
+            return Separated([], [])
+        found = transition.undo_conflicts(self.directory, self.plan)
+        return separate(self.plan, change_records.load_results(self.directory), found, wanted)
 
     def move(self, direction: UndoDirection, paths: Sequence[str]) -> None:
         """Take the changes back, or make them again. Raises `Conflict`, `TransitionFailed`; then nothing was done."""
