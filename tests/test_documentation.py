@@ -113,7 +113,16 @@ def test_the_page_about_connecting_names_every_tool_that_an_agent_is_offered() -
 def test_the_keys_in_the_readme_do_what_it_says() -> None:
     from whisper_tui.tui.commands.all_commands import BY_ID
 
-    said = {"approve": "a", "approve-session": "F", "edit": "e", "deny": "d", "signal": "x", "kill": "k", "help": "?"}
+    said = {
+        "approve": "a",
+        "approval-reach": "F",
+        "approval-way": "h",
+        "edit": "e",
+        "deny": "d",
+        "signal": "x",
+        "kill": "k",
+        "help": "?",
+    }
     (sentence,) = re.findall(
         r"^In the cockpit: (.*?)\n\n", README.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE
     )

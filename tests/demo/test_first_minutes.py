@@ -110,7 +110,7 @@ async def test_the_first_minutes_can_be_played_as_the_captions_say(monkeypatch: 
         await cockpit.sees("Built 4 pages and 12 images")  # in the strip of recent decisions
 
         await person.reach("test")
-        await cockpit.press("F")
+        await cockpit.press("F", "a")
         tested = await person.over("test")
         assert isinstance(tested.state, Ended) and tested.state.ending == Exited(code=1)
 
@@ -132,7 +132,8 @@ async def test_the_first_minutes_can_be_played_as_the_captions_say(monkeypatch: 
 async def test_an_approval_of_the_demo_can_be_undone(monkeypatch: pytest.MonkeyPatch) -> None:
     async with newcomer(monkeypatch, undo_s=60) as person:
         await person.reach("hours")
-        await person.cockpit.press("F")  # For a standing approval the time to undo it is as long as the settings say.
+        # For a standing approval the time to undo it is as long as the settings say.
+        await person.cockpit.press("F", "a")
         await person.cockpit.sees("Approving call")
         await person.cockpit.press("u")
         await person.reach("hours")

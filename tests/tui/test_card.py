@@ -329,11 +329,13 @@ async def test_a_deletion_of_what_is_not_there_says_so_beside_its_risk(tmp_path:
         assert "Nothing is there" not in cockpit.text()
 
 
-async def test_l_saves_the_rule_that_the_card_offers_and_no_other(tmp_path: Path) -> None:
+async def test_always_saves_the_rule_that_the_card_offers_and_no_other(tmp_path: Path) -> None:
     async with open_cockpit(in_directory(tmp_path, "npm run build", ("npm", "run", "build"))) as cockpit:
         await cockpit.select("1")
-        await cockpit.sees("l Always allow npm run build", "would allow 1 of your last", "sandbox")
-        await cockpit.press("l")
+        await cockpit.sees("F F Always allow npm run build", "would allow 1 of your last", "sandbox")
+        await cockpit.press("F", "F")
+        await cockpit.sees("a saves the rule for npm")
+        await cockpit.press("a")
         await cockpit.until(lambda: not isinstance(cockpit.record("1").state, Waiting))
         decision = cockpit.record("1").decision
         assert isinstance(decision, Approve)
@@ -351,7 +353,6 @@ async def test_after_two_approvals_the_rule_that_covers_both_comes_right_below_t
             await cockpit.select("1")
             await cockpit.sees("Always allow npm test …")
             assert "Approved" not in cockpit.text()
-            assert not cockpit.screen.query_one("#do-approve-always").display
         seen = scenario.supervisor.board.calls[call_id].seen_digest()
         await scenario.supervisor.decide(call_id, Approve(), Decider(surface="cockpit", who="ada"), seen)
     async with open_cockpit(scenario, size=(140, 40)) as cockpit:
@@ -359,20 +360,23 @@ async def test_after_two_approvals_the_rule_that_covers_both_comes_right_below_t
         await cockpit.sees("Approved 2 times already. Always allow npm test … with", "-w", "--silent")
         shown = cockpit.text()
         assert shown.index("not flagged  no rule") < shown.index("Approved 2 times") < shown.index("claude-code")
-        assert cockpit.screen.query_one("#do-approve-always").display
-        await cockpit.press("l")
+        await cockpit.press("F", "F")
+        await cockpit.sees("a saves the rule for npm")
+        await cockpit.press("a")
         await cockpit.until(lambda: not isinstance(cockpit.record("1").state, Waiting))
         decision = cockpit.record("1").decision
         assert isinstance(decision, Approve) and isinstance(decision.remember, RuleScope)
         assert set(decision.remember.options) == {"-w", "--silent"}
 
 
-async def test_l_approves_nothing_where_no_rule_is_offered(tmp_path: Path) -> None:
+async def test_always_cannot_be_chosen_where_no_rule_is_offered(tmp_path: Path) -> None:
     async with open_cockpit(in_directory(tmp_path, "make", ("make",))) as cockpit:
         await cockpit.select("1")
         await cockpit.sees("Runs")
-        await cockpit.press("l")
-        await cockpit.sees("No rule is offered for this call; A chooses one.")
+        await cockpit.press("F")
+        await cockpit.sees("not asked about again in this session")
+        await cockpit.press("F")
+        await cockpit.until(lambda: "not asked about again" not in cockpit.text())
         assert isinstance(cockpit.record("1").state, Waiting)
 
 

@@ -35,11 +35,11 @@ async def test_a_approves_the_call_as_it_is() -> None:
         assert not cockpit.scenario.supervisor.board.grants
 
 
-async def test_s_approves_and_remembers_it_for_the_session() -> None:
+async def test_f_chooses_to_remember_it_for_the_session() -> None:
     async with open_cockpit(three_waiting()) as cockpit:
         await cockpit.can_be_seen()
         cockpit.scenario.clock.advance(30)
-        await cockpit.press("F")
+        await cockpit.press("F", "a")
         await cockpit.until(lambda: cockpit.scenario.supervisor.board.grants)
         assert cockpit.record("1").decision == Approve(remember="exact_for_session")
 

@@ -34,9 +34,8 @@ WIDE = (460, 40)
 ELSEWHERE = {
     *("up", "down", "scroll-up", "scroll-down", "page-call-up", "page-call-down", "top", "bottom"),
     *("focus-next", "focus-previous", "group", "clear-filter", "undo", "review"),
-    *("approve-read-only", "approve-confined", "approve-confined-network"),
     *("theme", "choose-theme", "hand-over", "do-not-disturb", "reveal", "talk", "revoke-latest"),
-    *("next-running", "next-background", "next-failed", "next-severe", "jump-to-risk", "approve-always"),
+    *("next-running", "next-background", "next-failed", "next-severe", "jump-to-risk"),
     *("next-hunk", "previous-hunk", "next-file", "previous-file"),
     *("zoom", "zoom-out", "why", "settings", "unasked", "review-unasked", "set-aside"),
 }

@@ -133,7 +133,7 @@ async def test_an_approval_for_a_session_holds_on_its_machine_alone_and_is_taken
         await cockpit.sees("● 3 machines", "Call gpu1:7")
         await cockpit.select("gpu2:2")
         await cockpit.sees("Call gpu2:2")
-        await cockpit.press("F")
+        await cockpit.press("F", "a")
         await cockpit.until(lambda: "for the rest of the session" in toast_text(cockpit.app))
         given = {name: await each.supervisor.grants() for name, each in machines.items()}
         assert {name: [grant.id for grant in grants] for name, grants in given.items() if grants} == {"gpu2": ["g1"]}

@@ -8,7 +8,7 @@ from tests.rows import each_row
 from tests.tui.cockpit import open_cockpit
 from tests.tui.scenes import Scenario, workday
 from whisper_tui.config.configuration import CockpitSettings
-from whisper_tui.tui.command_definition import KEY_SETS, RESERVED, SETS, read_key, written
+from whisper_tui.tui.command_definition import KEY_SETS, RESERVED, RETIRED, SETS, read_key, written
 from whisper_tui.tui.commands.all_commands import BY_ID, COMMANDS, OTHER_SCREENS, keymap
 
 
@@ -68,9 +68,9 @@ def test_the_configuration_accepts_the_existing_key_sets() -> None:
 
 
 def test_a_command_has_the_keys_that_the_user_gives_it() -> None:
-    found = keymap("default", {"approve": "h", "cockpit.follow": ("F5", "Ctrl+L")})
+    found = keymap("default", {"approve": "F9", "cockpit.follow": ("F5", "Ctrl+L")})
     assert found.problems == ()
-    assert found.command(BY_ID["approve"]).key_name == "h"
+    assert found.command(BY_ID["approve"]).key_name == "F9"
     assert found.command(BY_ID["follow"]).key_name == "F5 Ctrl+L"
     assert found.command(BY_ID["deny"]) is BY_ID["deny"]
 
@@ -82,8 +82,8 @@ def problem(remaps: dict[str, str | tuple[str, ...]], name: str = "default") -> 
 
 
 def test_an_unknown_command_is_reported_with_a_suggestion() -> None:
-    assert problem({"aprove": "h"}) == "There is no command 'aprove' to give a key to; did you mean 'approve'?"
-    assert "docs/keys.md" in problem({"\x1bzzzz": "h"})
+    assert problem({"aprove": "F9"}) == "There is no command 'aprove' to give a key to; did you mean 'approve'?"
+    assert "docs/keys.md" in problem({"\x1bzzzz": "F9"})
 
 
 def test_an_unknown_key_is_reported_and_the_command_keeps_its_key() -> None:
@@ -100,13 +100,13 @@ def test_a_command_that_loses_its_only_key_is_reported() -> None:
     found = keymap("default", {"approve": "d"})
     assert found.problems == ("'approve' took the key d of 'deny', which has none now.",)
     assert found.command(BY_ID["deny"]).key == ""
-    assert keymap("default", {"approve": "d", "deny": "h"}).problems == ()
+    assert keymap("default", {"approve": "d", "deny": "F9"}).problems == ()
 
 
 def test_two_commands_cannot_have_the_same_key() -> None:
-    found = keymap("default", {"approve": "h", "edit": "h"})
-    assert found.problems == ("The key h is given to 'approve' and 'edit'; 'approve' has it.",)
-    assert (found.command(BY_ID["approve"]).key, found.command(BY_ID["edit"]).key) == ("h", "e")
+    found = keymap("default", {"approve": "F9", "edit": "F9"})
+    assert found.problems == ("The key F9 is given to 'approve' and 'edit'; 'approve' has it.",)
+    assert (found.command(BY_ID["approve"]).key, found.command(BY_ID["edit"]).key) == ("f9", "e")
 
 
 def test_a_key_of_the_set_gives_way_to_the_user() -> None:
@@ -146,12 +146,12 @@ async def test_j_and_k_scroll_the_pane_that_has_the_focus() -> None:
 
 @pytest.mark.slow
 async def test_a_key_of_the_users_own_works_and_the_old_one_does_nothing() -> None:
-    async with open_cockpit(workday(), keys=keymap("default", {"deny": "h"})) as cockpit:
+    async with open_cockpit(workday(), keys=keymap("default", {"deny": "F9"})) as cockpit:
         await cockpit.select("8")
         await cockpit.press("d")
         await cockpit.pilot.pause()
         assert len(cockpit.app.screen_stack) == 1
-        await cockpit.press("h")
+        await cockpit.press("f9")
         await cockpit.sees("Deny call 8")
 
 
@@ -169,7 +169,7 @@ async def test_a_command_without_a_key_is_in_the_palette_and_on_its_button() -> 
 
 @pytest.mark.slow
 async def test_the_footer_the_buttons_the_help_and_the_palette_show_the_keys_in_force() -> None:
-    keys = keymap("default", {"approve": "h", "help": "F1", "next-waiting": "Ctrl+N"})
+    keys = keymap("default", {"approve": "F9", "help": "F1", "next-waiting": "Ctrl+N"})
     async with open_cockpit(workday(), size=(120, 90), keys=keys) as cockpit:
         await cockpit.sees("h Approve")
         lines = cockpit.text().splitlines()
@@ -184,5 +184,15 @@ async def test_the_footer_the_buttons_the_help_and_the_palette_show_the_keys_in_
 
 
 async def test_problems_with_keys_are_reported_when_the_cockpit_opens() -> None:
-    async with open_cockpit(Scenario.begin(), keys=keymap("default", {"aprove": "h"})) as cockpit:
+    async with open_cockpit(Scenario.begin(), keys=keymap("default", {"aprove": "F9"})) as cockpit:
         await cockpit.sees("There is no command 'aprove'")
+
+
+def test_a_key_of_a_command_that_is_gone_does_nothing_and_says_what_does_it_now() -> None:
+    for retired in RETIRED:
+        found = keymap("default", {retired: "F9", "deny": "F8"})
+        (problem,) = found.problems
+        assert f"{retired!r} is gone, and its key does nothing: 'appro" in problem
+        assert "f9" not in {key for command in COMMANDS for key in found.command(command).key.split(",")}
+        assert found.command(BY_ID["deny"]).key == "f8"
+    assert not RETIRED.keys() & BY_ID.keys()

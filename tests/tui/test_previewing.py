@@ -89,7 +89,7 @@ async def test_a_renamed_file_is_one_line_and_only_its_edits_are_shown() -> None
     async with open_cockpit(scenario, size=TALL) as cockpit:
         await cockpit.until(lambda: "line one hundred and fifty" in cockpit.text())
         text = cockpit.text()
-        await decide(cockpit, "equals_sign")
+        await decide(cockpit, "a")
         await cockpit.until(lambda: scenario.supervisor.known("1").decision is not None)
     assert "4 renamed" in text
     assert "R renamed old/a.txt → new/a.txt" in text
@@ -129,17 +129,19 @@ async def test_apply_approves_exactly_the_preview_that_is_on_the_screen() -> Non
     async with open_cockpit(scenario, size=TALL) as cockpit:
         await cockpit.until(lambda: "apply exactly these changes" in cockpit.text())
         await cockpit.until(lambda: not cockpit.screen.card.previews.asking)
-        await decide(cockpit, "equals_sign")
+        await decide(cockpit, "a")
         await cockpit.until(lambda: isinstance(scenario.supervisor.known("1").state, Ended))
         await cockpit.until(lambda: "as previewed" in toast_text(cockpit.app))
     assert scenario.supervisor.known("1").decision == Approve(preview=REPORT.digest)
 
 
-async def test_approve_runs_the_command_for_real_although_there_is_a_preview() -> None:
+async def test_it_can_be_chosen_to_run_a_command_for_real_although_there_is_a_preview() -> None:
     scenario = previewed()
     async with open_cockpit(scenario, size=TALL) as cockpit:
         await cockpit.until(lambda: "run it for real" in cockpit.text())
         await cockpit.until(lambda: not cockpit.screen.card.previews.asking)
+        await decide(cockpit, "h")
+        await cockpit.sees("runs it for real, whatever the preview has shown")
         await decide(cockpit, "a")
         await cockpit.until(lambda: scenario.supervisor.known("1").decision is not None)
     assert scenario.supervisor.known("1").decision == Approve()
@@ -149,11 +151,11 @@ async def test_changes_that_were_not_on_the_screen_are_applied_at_the_second_key
     scenario = previewed()
     async with open_cockpit(scenario, size=(80, 24)) as cockpit:
         await cockpit.until(lambda: "not seen yet" in cockpit.text())
-        await decide(cockpit, "equals_sign")
+        await decide(cockpit, "a")
         await cockpit.until(lambda: "lines of the preview were not on the screen" in toast_text(cockpit.app))
         assert "press again to apply it anyway" in toast_text(cockpit.app)
         assert scenario.supervisor.known("1").decision is None
-        await decide(cockpit, "equals_sign")
+        await decide(cockpit, "a")
         await cockpit.until(lambda: scenario.supervisor.known("1").decision is not None)
 
 
@@ -163,8 +165,7 @@ async def test_what_changed_since_the_preview_is_named_and_prevents_the_applicat
         await cockpit.until(lambda: "Changed since the preview" in cockpit.text())
         await cockpit.settled()
         text = cockpit.text()
-        assert "Apply preview" not in text
-        await decide(cockpit, "equals_sign")
+        await decide(cockpit, "a")
         await cockpit.until(lambda: "Nothing was decided" in toast_text(cockpit.app))
     assert scenario.supervisor.known("1").decision is None
     assert "apply exactly these changes" not in text
@@ -182,9 +183,7 @@ async def test_a_preview_that_cannot_be_made_says_why_and_cannot_be_applied() ->
         report = PreviewReport(ending=failed, problem="the system gives it no namespaces", counts=ChangeCounts())
         end_preview(scenario, call_id, report, ())
         await cockpit.until(lambda: "It was not previewed: the system gives it no namespaces." in cockpit.text())
-        await decide(cockpit, "equals_sign")
-        await cockpit.until(lambda: "could be applied: the system gives it no namespaces" in toast_text(cockpit.app))
-    assert scenario.supervisor.known(call_id).decision is None
+        assert "Apply changes" not in cockpit.text()
 
 
 async def test_a_system_without_any_way_to_preview_says_what_each_of_them_lacks() -> None:
@@ -309,7 +308,9 @@ async def test_the_editor_says_why_an_edited_command_is_not_previewed() -> None:
 async def test_a_key_approves_a_call_so_that_it_can_be_taken_back() -> None:
     scenario, call_id = tidying()
     async with open_cockpit(scenario, size=TALL) as cockpit:
-        await decide(cockpit, "tilde")
+        await decide(cockpit, "h")
+        await cockpit.sees("its changes are held back until it ends")
+        await decide(cockpit, "a")
         await cockpit.until(lambda: scenario.supervisor.known(call_id).decision is not None)
         await cockpit.until(lambda: "can be undone after its end" in toast_text(cockpit.app))
     assert scenario.supervisor.known(call_id).decision == Approve(undoable=True)
@@ -416,7 +417,7 @@ async def test_a_conflict_is_named_before_what_is_not_on_the_screen() -> None:
     scenario = cannot_be_applied()
     async with open_cockpit(scenario, size=(80, 24)) as cockpit:
         await cockpit.until(lambda: bool(cockpit.screen.card.previews.conflicts(scenario.supervisor.known("1"))))
-        await decide(cockpit, "equals_sign")
+        await decide(cockpit, "a")
         await cockpit.until(lambda: "settings.py changed since the preview" in toast_text(cockpit.app))
         assert "not on the screen" not in toast_text(cockpit.app)
     assert scenario.supervisor.known("1").decision is None

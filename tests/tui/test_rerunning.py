@@ -145,16 +145,19 @@ def test_only_calls_that_failed_in_a_sandbox_can_be_rerun_without_one() -> None:
 
 
 @pytest.mark.parametrize(
-    ("key", "sandbox"),
+    ("times", "sandbox"),
     [
-        ("O", Sandbox()),
-        pytest.param("C", Sandbox(kind="workspace"), marks=pytest.mark.slow),
-        pytest.param("I", Sandbox(kind="workspace", network=True), marks=pytest.mark.slow),
+        pytest.param(2, Sandbox(kind="workspace"), marks=pytest.mark.slow),
+        pytest.param(3, Sandbox(kind="workspace", network=True), marks=pytest.mark.slow),
+        (4, Sandbox()),
     ],
 )
-async def test_a_key_approves_into_a_sandbox_and_says_which(key: str, sandbox: Sandbox) -> None:
+async def test_a_call_is_approved_into_the_chosen_sandbox_which_is_named(times: int, sandbox: Sandbox) -> None:
     async with open_cockpit(three_waiting()) as cockpit:
-        await pressed(cockpit, key)
+        for _ in range(times):
+            await pressed(cockpit, "h")
+        await cockpit.sees(f"a in a sandbox: {sandbox.words()}")
+        await cockpit.press("a")
         await cockpit.until(lambda: isinstance(cockpit.record("1").state, Running))
         assert cockpit.record("1").decision == Approve(sandbox=sandbox)
         await cockpit.sees(f"Call 1 is approved in a sandbox ({sandbox.words()})")
@@ -164,7 +167,9 @@ async def test_a_key_approves_into_a_sandbox_and_says_which(key: str, sandbox: S
 async def test_the_palette_approves_into_a_sandbox() -> None:
     async with open_cockpit(three_waiting()) as cockpit:
         await cockpit.select("1")
-        await cockpit.choose("Read-only  (O)")
+        for _ in range(4):
+            await cockpit.choose("Normally, held back, sandboxed  (h)")
+        await cockpit.press("a")
         await cockpit.until(lambda: isinstance(cockpit.record("1").state, Running))
         assert cockpit.record("1").sandbox == Sandbox()
 
@@ -173,7 +178,8 @@ async def test_without_sandbox_support_nothing_is_approved_into_one() -> None:
     scenario = three_waiting()
     scenario.supervisor.sandbox_problem = PROBLEM
     async with open_cockpit(scenario) as cockpit:
-        await pressed(cockpit, "C")
+        await pressed(cockpit, "h")
+        await pressed(cockpit, "h")
         await cockpit.sees(f"No sandbox is available: {PROBLEM}. Nothing was decided.")
         await cockpit.press("A")
         await cockpit.sees("Approve call 1, and more")
@@ -182,12 +188,12 @@ async def test_without_sandbox_support_nothing_is_approved_into_one() -> None:
         assert isinstance(cockpit.record("1").state, Waiting)
 
 
-async def test_a_call_that_was_just_selected_is_not_approved_into_a_sandbox() -> None:
+async def test_nothing_is_chosen_for_a_call_that_was_just_selected() -> None:
     async with open_cockpit(three_waiting()) as cockpit:
         await cockpit.select("1")
-        await cockpit.press("C")
+        await cockpit.press("h", "h", "a")
         await cockpit.until(lambda: cockpit.selected == "2")
-        await cockpit.press("C")
+        await cockpit.press("h", "a")
         await cockpit.sees("Press again for this call")
         assert isinstance(cockpit.record("2").state, Waiting)
 
@@ -231,7 +237,8 @@ async def test_a_real_command_that_is_approved_read_only_cannot_write(tmp_path: 
         request = CallRequest(session_id=room.session_id, tool="execute_command", arguments={}, spec=spec)
         await room.supervisor.submit(request)
         await room.until(lambda: room.screen.shown is not None and room.screen.shown.state.kind == "waiting")
-        await room.press("O")
+        for key in "hhhha":
+            await room.press(key)
         await room.until(lambda: room.board("1").state.kind == "ended")
         await room.sees("blocked, exit 1")
         assert not (room.workspace / "made.txt").exists()

@@ -216,7 +216,7 @@ async def test_the_card_of_a_tool_offers_the_rule_for_its_narrowest_target(
     async with open_cockpit(asked_by_agent(command, target, "wider"), size=(140, 40)) as cockpit:
         await cockpit.select("1")
         await cockpit.sees(f"Always allow {words} in this workspace: would allow 1 of your last 1 call")
-        await cockpit.press("l")
+        await cockpit.press("F", "F", "a")
         await cockpit.until(lambda: cockpit.record("1").decision is not None)
         assert cockpit.record("1").decision == Approve(remember=scope)
 
@@ -225,9 +225,9 @@ async def test_the_card_offers_no_rule_for_the_workspace_for_a_file_outside_of_i
     async with open_cockpit(asked_by_agent(EDIT, "//etc/motd"), size=(140, 40)) as cockpit:
         await cockpit.select("1")
         await cockpit.sees("app.py")
-        await cockpit.press("l")
-        await cockpit.sees("No rule is offered for this call; A chooses one.")
-        assert isinstance(cockpit.record("1").state, Waiting)
+        await cockpit.press("F", "F", "a")
+        await cockpit.until(lambda: cockpit.record("1").decision is not None)
+        assert cockpit.record("1").decision == Approve()
 
 
 @each_row(

@@ -36,7 +36,7 @@ async def test_the_approval_of_a_severe_risk_is_sent_when_its_undo_window_ends()
 async def test_u_undoes_an_approval_before_it_is_sent() -> None:
     async with open_cockpit(workday(), undo=GRAVE) as cockpit:
         await cockpit.select(RISKY)
-        await cockpit.press("F")
+        await cockpit.press("F", "a")
         await cockpit.sees("Approving call")
         await cockpit.press("u")
         await cockpit.sees(f"Call {RISKY} is not approved")
@@ -77,20 +77,20 @@ async def test_other_approvals_are_sent_at_once_unless_configured() -> None:
 
 
 @pytest.mark.parametrize(
-    ("key", "call", "seconds"),
+    ("keys", "call", "seconds"),
     [
         ("a", PLAIN, 1.5),
         pytest.param("a", RISKY, 3.0, marks=pytest.mark.slow),
-        pytest.param("F", PLAIN, 5.0, marks=pytest.mark.slow),
-        ("F", RISKY, 5.0),
+        pytest.param("Fa", PLAIN, 5.0, marks=pytest.mark.slow),
+        ("Fa", RISKY, 5.0),
     ],
 )
 async def test_a_standing_approval_can_be_undone_longest_and_an_ordinary_one_shortest(
-    key: str, call: str, seconds: float
+    keys: str, call: str, seconds: float
 ) -> None:
     async with open_cockpit(workday(), undo=UndoSettings()) as cockpit:
         await cockpit.select(call)
-        await cockpit.press(key)
+        await cockpit.press(*keys)
         await cockpit.sees("Approving call")
         cockpit.scenario.clock.advance(seconds - 0.1)
         await cockpit.sees(f"Approving call {call} in 1 s")
@@ -117,7 +117,7 @@ async def test_x_revokes_the_standing_approval_that_was_given_last() -> None:
         await cockpit.press("X")
         await cockpit.sees("No standing approval is left to revoke")
         await cockpit.select(PLAIN)
-        await cockpit.press("F")
+        await cockpit.press("F", "a")
         await cockpit.until(lambda: cockpit.scenario.supervisor.board.grants)
         await cockpit.press("X")
         await cockpit.sees(f"Revoked the standing approval of call {PLAIN}")
@@ -132,7 +132,7 @@ async def test_x_removes_the_rule_that_was_saved_last() -> None:
         supervisor.rule_book = book = Book()
         before = book.now.rules
         await cockpit.select(PLAIN)
-        await cockpit.press("F")
+        await cockpit.press("F", "a")
         await cockpit.until(lambda: supervisor.board.grants)
         cockpit.scenario.clock.advance(60)
         await cockpit.select(RISKY)

@@ -290,8 +290,9 @@ def choice_paragraph(keys: Mapping[str, str], *, applies: bool, edited: bool = F
 
     `again`: another preview can be made.
     """
-    choices = [("apply-preview", "apply exactly these changes")] if applies else []
-    choices.append(("approve", "run the requested command for real" if edited else "run it for real"))
+    real = "run the requested command for real" if edited else "run it for real"
+    choices = [("approve", "apply exactly these changes")] if applies else []
+    choices.append(("approval-way" if applies else "approve", real))
     if again:
         choices.append(("preview", "preview the requested one" if edited else "preview again"))
     line: list[Span] = []
@@ -312,7 +313,11 @@ def undo_paragraphs(record: CallRecord, key: str = "") -> tuple[Paragraph, ...]:
     if plan is None:
         if not key or not record.verdict.risks or record.spec.place:
             return ()
-        offer = Span("not kept by itself", "muted"), Span(f"   {key} ", "strong"), Span("runs it reversibly", "muted")
+        offer = (
+            Span("not kept by itself", "muted"),
+            Span(f"   {key} ", "strong"),
+            Span("holds them back, so that they can be undone", "muted"),
+        )
         return (labelled("Undo", offer),)
     if plan.how == "none":
         return (labelled("Undo", (Span("no", "waiting"), *said(f": {plan.why}"))),)

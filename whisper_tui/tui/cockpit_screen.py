@@ -132,7 +132,7 @@ class CockpitScreen(KeyedScreen):
             self._input,
             ConversationCommands(self),
             SignalCommands(self),
-            *(HunkCommands(self), PreviewCommands(self, self.decisions, self.card)),
+            *(HunkCommands(self), PreviewCommands(self, self.decisions)),
             UnaskedCommands(self),
             RetryCommands(self),
             RerunCommands(self, self.decisions, self.card.revealed.conceals),

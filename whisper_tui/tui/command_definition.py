@@ -89,14 +89,13 @@ Need = Literal[
     "repeatable",
     "blocked",
     "edit",
-    "previewed",
     "kept",
 ]
 """The selected call that a command needs: none, any, a waiting one, a waiting one that would run on its own machine,
 a waiting one whose command may be previewed, one that is queued for a worker, one with live processes, one that
 reads input, one that was started, one that runs in a terminal, an ended one, an ended one that whisper_tui has run,
-one that failed and was blocked by its sandbox, one that edits files or shows changed ones, one with a preview that
-can be applied, one whose changes can be taken back."""
+one that failed and was blocked by its sandbox, one that edits files or shows changed ones, one whose
+changes can be taken back."""
 
 Group = Literal["Decide", "Run", "Move", "View", "Cockpit", "Output", "History", "Rules", "Settings"]
 
@@ -177,7 +176,6 @@ def why_not(command: Command, record: CallRecord | None) -> str:
         "repeatable": f"call {record.id} {_why_not_repeated(record)}",
         "edit": f"call {record.id} edits no files, and was not previewed",
         "kept": f"call {record.id} {_why_not_undone(record)}",
-        "previewed": f"call {record.id} has no preview that could be applied{_why_not(record)}",
     }
     return f"{label} is not possible: {reasons[command.need]}."
 
@@ -214,11 +212,6 @@ def _why_not_undone(record: CallRecord) -> str:
     if record.function is not None:
         return "was carried out by its agent, so nothing of it can be undone here"
     return f"changed what was not kept: {record.not_kept_because}" if record.not_kept_because else "has kept no changes"
-
-
-def _why_not(record: CallRecord) -> str:
-    report = record.preview.report if record.preview is not None else None
-    return f": {visible(report.problem)}" if report is not None and report.problem else ""
 
 
 def has_preview(record: CallRecord) -> bool:
@@ -263,7 +256,6 @@ _MEETS: dict[Need, Callable[[CallRecord], bool]] = {
     "blocked": lambda record: record.failed_in_sandbox,
     "edit": lambda record: isinstance(record.spec.command, FileEdits) or shows_changes(record),
     "kept": lambda record: isinstance(record.state, Ended) and can_take_back(record),
-    "previewed": has_preview,
 }
 
 
@@ -283,6 +275,15 @@ SETS: dict[KeySet, dict[str, str]] = {
     },
 }
 """The changes of each key set: keys separated by commas, by the id of the command."""
+
+_BY_REACH = "'approval-reach' chooses once, session or always, and 'approve' approves"
+_BY_WAY = "'approval-way' chooses normally, held back or sandboxed, and 'approve' approves"
+RETIRED: dict[str, str] = {
+    **dict.fromkeys(("approve-session", "approve-always"), _BY_REACH),
+    **dict.fromkeys(("approve-confined", "approve-confined-network", "approve-read-only", "approve-undoable"), _BY_WAY),
+    "apply-preview": "'approve' applies a preview",
+}
+"""Ids of earlier versions, each with what does it now. Their keys approve nothing: no key means more than it did."""
 
 RESERVED = {
     "ctrl+c": "leaves the cockpit",
@@ -396,6 +397,9 @@ def _wanted(tables: Tables, remaps: Remaps, problems: list[str]) -> dict[str, tu
     found: dict[str, tuple[str, ...]] = {}
     for name, given in remaps.items():
         id_ = name.removeprefix("cockpit.")
+        if (instead := RETIRED.get(id_)) is not None:
+            problems.append(f"The command {id_!r} is gone, and its key does nothing: {instead}.")
+            continue
         if id_ not in known:
             close = get_close_matches(id_, known, n=1)
             guess = f"did you mean {close[0]!r}?" if close else "docs/keys.md lists them all."

@@ -21,6 +21,7 @@ from whisper_tui.present.spans import Paragraph, Span, labelled
 from whisper_tui.present.verdict_text import findings
 from whisper_tui.present.words import rule_words
 from whisper_tui.tui.asked_facts import AskedFacts
+from whisper_tui.tui.cockpit.approval_choice import ApprovalChoices
 from whisper_tui.tui.cockpit.call_list import places_of
 from whisper_tui.tui.cockpit.call_panel import CallPanel, CardParts
 from whisper_tui.tui.cockpit.call_row import place_key
@@ -77,7 +78,8 @@ class CardFacts(AskedFacts):
             Span(past, "muted"),
             *unconfined,
         )
-        return (Paragraph(line, margin=(Span(f" {key} ", "strong"),)),)
+        # Chosen by the second press.
+        return (Paragraph(line, margin=(Span(f" {key} {key} " if key else " ", "strong"),)),)
 
     def repeats(self, record: CallRecord) -> bool:
         """True if the rule on offer would answer what the person has answered several times."""
@@ -283,6 +285,8 @@ class CallCard:
         self.previews = PreviewFacts(cockpit, changed)
         """Asks for the changes of the preview of the selected call."""
         self.revealed = RevealedSecrets(cockpit.screen, changed)
+        self.choices = ApprovalChoices(self.facts.offered)
+        """How the selected call would be approved."""
 
     def commands(self) -> dict[str, Callable[[], object]]:
         """Return the function of each command, by its id."""
@@ -298,7 +302,7 @@ class CallCard:
         preview, changes = self.previews.paragraphs(record, panel.columns, keys, mask=drawn is not record)
         previewed = record.preview is not None and not record.preview.dropped
         effects = self.facts.effects(record)
-        offer, repeats = self.facts.offer(record, self._key_of("approve-always")), self.facts.repeats(record)
+        offer, repeats = self.facts.offer(record, self._key_of("approval-reach")), self.facts.repeats(record)
         panel.show(
             record,
             session,
@@ -322,8 +326,7 @@ class CallCard:
                 diff=self.edits.paragraphs(record, drawn, panel.columns),
                 preview=preview,
                 changes=changes,
-                is_outdated=bool(self.previews.conflicts(record)),
-                repeats=repeats,
+                choice=self.choices.of(record),
             ),
             still=still,
             silent_since=silent,
@@ -338,7 +341,7 @@ class CallCard:
         return away_text(place) if place is not None and not place.reached and runs else ""
 
     def _keys(self) -> dict[str, str]:
-        named = ("apply-preview", "approve", "approve-undoable", "preview", "revert-edit")
+        named = ("approve", "approval-way", "preview", "revert-edit")
         return {id_: self._key_of(id_) for id_ in named}
 
     def _key_of(self, command_id: str) -> str:

@@ -1,11 +1,12 @@
 """The middle of the cockpit: the heading of a call, its text, and the buttons that decide about it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, NamedTuple
 
 from textual.app import ComposeResult
 from textual.containers import Vertical
+from textual.content import Content
 
 from whisper_tui.model.call import FileEdits, Session
 from whisper_tui.model.effects import StepEffect
@@ -17,25 +18,15 @@ from whisper_tui.present.quantities import count
 from whisper_tui.present.spans import BLANK, Line, Paragraph, Span, said
 from whisper_tui.present.verdict_text import verdict_rows
 from whisper_tui.tui.button_bar import ButtonBar, label
+from whisper_tui.tui.cockpit.approval_choice import REACHES, SANDBOXES, ApprovalChoice
 from whisper_tui.tui.cockpit.notices import FirstHints
 from whisper_tui.tui.command_definition import Command, Keymap, available, in_force
 from whisper_tui.tui.lines import LineView, width_of, wrap
 from whisper_tui.tui.paragraphs_view import ParagraphsView, Position
 
 BUTTONS = (
-    *(
-        "approve",
-        "approve-always",
-        "apply-preview",
-        "approve-session",
-        "edit",
-        "preview",
-        "deny",
-        "deny-session",
-        "approve-scope",
-        "set-aside",
-    ),
-    *("mark", "mark-alike", "deny-class", "approve-undoable", "rerun-unconfined"),
+    *("approve", "approval-reach", "approval-way", "deny", "edit", "preview", "deny-session", "approve-scope"),
+    *("set-aside", "mark", "mark-alike", "deny-class", "rerun-unconfined"),
     *("start-anyway", "type", "terminal", "pause", "signal", "kill", "retry", "revert-edit"),
     *("talk", "details", "background", "history", "rules", "export", "copy-command"),
 )
@@ -53,7 +44,7 @@ class ActionBar(ButtonBar):
         self._can_preview = True
         """False if nothing can be previewed on this machine. The key still works: the card says why."""
         self._still = False
-        self._shown: tuple[CallRecord | None, bool, bool, bool] = None, False, False, False
+        self._shown: tuple[CallRecord | None, bool, ApprovalChoice | None] = None, False, None
 
     def begins_with(self, command: Command) -> str:
         """Return the class of a button that means nothing while no call is selected. Empty: it means something."""
@@ -64,14 +55,9 @@ class ActionBar(ButtonBar):
         """Nothing is selected yet."""
         self.show(None)
 
-    def show(
-        self, record: CallRecord | None, *, still: bool = False, is_outdated: bool = False, repeats: bool = False
-    ) -> None:
-        """Show the buttons that are available for a call; `still`: its run is paused.
-
-        `is_outdated`: its preview cannot be applied any more. `repeats`: the rule on offer would have answered others.
-        """
-        self._shown = record, still, is_outdated, repeats
+    def show(self, record: CallRecord | None, *, still: bool = False, choice: ApprovalChoice | None = None) -> None:
+        """Show the buttons that are available for a call; `still`: its run is paused; `choice`: how `a` approves it."""
+        self._shown = record, still, choice
         waits = record is not None and record.state.kind == "waiting"
         keys = in_force(self.app)
         for button in self.buttons:
@@ -79,12 +65,8 @@ class ActionBar(ButtonBar):
             means = available(keys.by_id(id_), record) and (waits or id_ not in SOME_STATES_ONLY)
             if id_ == "talk":
                 means = self.has_conversation
-            elif id_ == "apply-preview":
-                means = means and not is_outdated
             elif id_ == "preview":
                 means = means and self._can_preview
-            elif id_ == "approve-always":
-                means = means and repeats
             button.set_class(not means, "-meaningless")
             if id_ == "pause" and still is not self._still:
                 self._still = still
@@ -93,12 +75,59 @@ class ActionBar(ButtonBar):
                 button.refresh(layout=True)
         self.fit()
 
+    def fit(self) -> None:
+        """Say what is chosen for the next approval, with the other options where there is room for them."""
+        if (choice := self._shown[2]) is not None:
+            whole = self.content_size.width >= ROOM_FOR_OPTIONS
+            for button in self.buttons:
+                words = _choice_label(in_force(self.app).by_id((button.id or "").removeprefix("do-")), choice, whole)
+                if words is not None and button.label != words:
+                    button.label = words
+                    button.refresh(layout=True)
+        super().fit()
+
     def offer_previews(self, possible: bool) -> None:
         """Have a button for previews, or have none because they are not possible on this machine."""
         if possible is not self._can_preview:
             self._can_preview = possible
-            record, still, is_outdated, repeats = self._shown
-            self.show(record, still=still, is_outdated=is_outdated, repeats=repeats)
+            record, still, choice = self._shown
+            self.show(record, still=still, choice=choice)
+
+
+ROOM_FOR_OPTIONS = 110
+"""Least columns of the buttons for all options of an approval."""
+
+
+def _choice_label(command: Command, choice: ApprovalChoice, whole: bool) -> Content | None:
+    """Return the label of a button by which an approval is given or chosen. None: it is another one."""
+    match command.id:
+        case "approve":
+            return label(replace(command, label="Apply changes" if choice.way == "as previewed" else "Approve"))
+        case "approval-reach":
+            return _options(command, REACHES, choice.reach, choice.reaches, whole)
+        case "approval-way":
+            # The sandboxes are one option, which says which of them is meant once it is chosen.
+            ways = [way for way in choice.ways if way not in SANDBOXES]
+            boxes = [way for way in choice.ways if way in SANDBOXES]
+            shown = (*ways, *((choice.way,) if choice.way in boxes else boxes[:1]))
+            return _options(command, shown, choice.way, shown, whole)
+        case _:
+            return None
+
+
+def _options(command: Command, options: Sequence[str], chosen: str, possible: Sequence[str], whole: bool) -> Content:
+    """Return a key with its options, the chosen one in brackets, or with the chosen one alone."""
+    # A mark beside the colour: in a theme without colours it must be seen as well.
+    unusual = chosen != options[0]
+    if not whole:
+        return Content.assemble((f"{command.key_name} ", "bold"), (chosen, "bold" if unusual else ""))
+    parts: list[tuple[str, str]] = [(command.key_name, "bold")]
+    for option in options:
+        if option == chosen:
+            parts.append((f" [{option}]", "bold" if unusual else ""))
+        else:
+            parts.append((f" {option}", "dim" if option in possible else "dim strike"))
+    return Content.assemble(*parts)
 
 
 HEADING_AND_BUTTONS = 2
@@ -153,14 +182,12 @@ class CardParts(NamedTuple):
     """Below its command."""
     changes: tuple[Paragraph, ...] = ()
     """The differences that the preview has found, below what the command expands to."""
-    is_outdated: bool = False
-    """True if files have changed since its preview, which cannot be applied then."""
     nothing_there: bool = False
     """True if nothing exists of what the call deletes."""
     steps: tuple[StepEffect, ...] = ()
     """What each command of a chain does."""
-    repeats: bool = False
-    """True if commands like it were approved several times, and a rule for them is offered above the call."""
+    choice: ApprovalChoice | None = None
+    """How the call would be approved. None: it does not wait."""
 
     @property
     def aside(self) -> tuple[Paragraph, ...]:
@@ -227,6 +254,7 @@ class CallPanel(Vertical):
         """Heading, text, buttons."""
         yield LineView(id="call-heading")
         yield ParagraphsView(id="call-detail")
+        yield LineView(id="call-choice")
         yield ActionBar(id="call-actions")
 
     @property
@@ -284,8 +312,17 @@ class CallPanel(Vertical):
         if self.app.size.height < LEAST_FOR_BLANKS:
             paragraphs, aside = _without_blanks(paragraphs), _without_blanks(aside)
         self.query_one(ParagraphsView).show(paragraphs, from_top=another, aside=aside, spare=spare)
-        self.query_one(ActionBar).show(record, still=still, is_outdated=parts.is_outdated, repeats=parts.repeats)
+        self.query_one(ActionBar).show(record, still=still, choice=parts.choice)
+        self._say_choice(parts.choice)
         self._draw_heading()
+
+    def _say_choice(self, choice: ApprovalChoice | None) -> None:
+        """Say above the buttons what follows of an approval that is not the usual one."""
+        line, words = self.query_one("#call-choice", LineView), choice.words if choice is not None else ""
+        line.display = bool(words)
+        if words:
+            key = in_force(self.app).by_id("approve").key_name
+            line.show((Span(f" {key} ", "strong"), *said(words, "waiting")))
 
     def _without_call(self, nothing: Nothing) -> tuple[Paragraph, ...]:
         match nothing:
@@ -376,8 +413,13 @@ class CallPanel(Vertical):
         """Be no higher than the text needs, and than `room` rows. None: be as high as there is room."""
         self._room = room
         self.query_one(ParagraphsView).set_fills(room is None and self.app.size.width >= WIDE_SCREEN)
-        height = None if room is None else max(LEAST_ROWS, min(self._rows + HEADING_AND_BUTTONS, room))
+        height = None if room is None else max(LEAST_ROWS, min(self._rows + self._rows_around, room))
         self.styles.height = "1fr" if height is None else height
+
+    @property
+    def _rows_around(self) -> int:
+        """The rows of the heading, of the buttons, and of the line about the choice."""
+        return HEADING_AND_BUTTONS + (1 if self.query_one("#call-choice").display else 0)
 
     def on_resize(self) -> None:
         """Lay out anew what is laid out for a width."""

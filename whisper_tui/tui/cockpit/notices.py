@@ -23,7 +23,7 @@ SHOWN_S = 12.0
 def hint_text(hint: Hint, keys: Keymap) -> str:
     """Return the text of a hint with the keys in force; empty if its key was taken away."""
     undo, terminal, always, revoke = (
-        keys.by_id(id_).key_name for id_ in ("undo", "terminal", "approve-always", "revoke-latest")
+        keys.by_id(id_).key_name for id_ in ("undo", "terminal", "approval-reach", "revoke-latest")
     )
     match hint:
         case "undo":
@@ -31,7 +31,7 @@ def hint_text(hint: Hint, keys: Keymap) -> str:
         case "terminal":
             return f"{terminal} types into the terminal of this command; Ctrl+] comes back." if terminal else ""
         case "always-allow":
-            what = f"{always} approves this call and saves a rule that allows commands like it"
+            what = f"{always} {always} chooses to save the rule that the card offers, when you approve this call"
             return f"{what}; {revoke} takes that back, like any approval for later calls." if always else ""
 
 

@@ -4,15 +4,15 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from whisper_tui.model.call import DENY_INSTEAD, NO_CHANGE, CommandSpec, FileEdits
-from whisper_tui.model.decision import Approve, Decision, Scope
+from whisper_tui.model.decision import Approve, Decision
 from whisper_tui.model.errors import AlreadyDecided, ChangedSinceSeen, WhisperError
-from whisper_tui.model.run import Sandbox
 from whisper_tui.model.state import CallRecord, Waiting
 from whisper_tui.present.command_text import shows_only_ends, whole_text
 from whisper_tui.present.quantities import count
 from whisper_tui.present.scope_words import approved_scope
 from whisper_tui.present.security_text import why_not_confined
 from whisper_tui.present.words import error_text, session_label_of
+from whisper_tui.tui.cockpit.approval_choice import SANDBOXES
 from whisper_tui.tui.cockpit.call_card import CallCard
 from whisper_tui.tui.cockpit_context import CockpitContext
 from whisper_tui.tui.command_definition import Command, in_force
@@ -26,14 +26,32 @@ if TYPE_CHECKING:
     from whisper_tui.tui.dialogs.dialog import Dialog
 
 COMMANDS: tuple[Command, ...] = (
-    Command("approve", "a", "Approve", "Run the command as shown.", "Decide", "waiting"),
     Command(
-        "approve-session",
-        "F",
-        "For session",
-        "Approve the call, and the same command in the same directory for the rest of this session.",
+        "approve",
+        "a",
+        "Approve",
+        "Run the command as shown, or apply the changes of its preview; F and h choose how.",
         "Decide",
         "waiting",
+        also="apply preview",
+    ),
+    Command(
+        "approval-reach",
+        "F",
+        "Once, session, always",
+        "Choose how long the approval will hold: once, for this session, or always, by the rule that the card offers.",
+        "Decide",
+        "waiting",
+        also="approve for session always allow save rule",
+    ),
+    Command(
+        "approval-way",
+        "h",
+        "Normally, held back, sandboxed",
+        "Choose how it will run: normally, with its changes held back until it ends, or in one of three sandboxes.",
+        "Decide",
+        "waiting here",
+        also="confined read-only network reversible undoable preview for real",
     ),
     Command(
         "approve-scope",
@@ -42,38 +60,6 @@ COMMANDS: tuple[Command, ...] = (
         "Approve the call, and choose which similar calls to approve with it; shows which past calls match.",
         "Decide",
         "waiting",
-    ),
-    Command(
-        "approve-always",
-        "l",
-        "Always allow",
-        "Approve, and save the rule that the card offers: the same first words, file, host or tool, in this workspace.",
-        "Decide",
-        "waiting",
-    ),
-    Command(
-        "approve-confined",
-        "C",
-        "Confined",
-        "Run it in a sandbox that writes only inside the workspace and has no network.",
-        "Decide",
-        "waiting here",
-    ),
-    Command(
-        "approve-read-only",
-        "O",
-        "Read-only",
-        "Run it in a sandbox that writes only to a temporary directory and has no network.",
-        "Decide",
-        "waiting here",
-    ),
-    Command(
-        "approve-confined-network",
-        "I",
-        "Confined, network",
-        "Run it in a sandbox that writes only inside the workspace, with network access.",
-        "Decide",
-        "waiting here",
     ),
     Command("edit", "e", "Edit", "Change the command, directory or timeout, then approve.", "Decide", "waiting"),
     Command("deny", "d", "Deny", "Deny the call; the agent receives your reason.", "Decide", "waiting"),
@@ -146,13 +132,10 @@ class DecisionCommands:
     def commands(self) -> dict[str, Callable[[], object]]:
         """Return the function of each command, by its id."""
         return {
-            "approve": lambda: self._approve(None),
-            "approve-session": lambda: self._approve("exact_for_session"),
+            "approve": self._approve,
+            "approval-reach": self._choose_reach,
+            "approval-way": self._choose_way,
             "approve-scope": self.approve_scope,
-            "approve-always": self._approve_always,
-            "approve-read-only": lambda: self._approve_into(Sandbox()),
-            "approve-confined": lambda: self._approve_into(Sandbox(kind="workspace")),
-            "approve-confined-network": lambda: self._approve_into(Sandbox(kind="workspace", network=True)),
             "edit": self.edit,
             "deny": lambda: self._deny(stop_session=False),
             "deny-session": lambda: self._deny(stop_session=True),
@@ -173,18 +156,48 @@ class DecisionCommands:
             self._cockpit.tell(TYPED)
         return self.guard.holds or self.typing.holds
 
-    def _approve(self, remember: Scope | None) -> None:
-        if (record := self.to_approve()) is not None:
-            self.decide(record, Approve(remember=remember))
-
-    def _approve_always(self) -> None:
-        """Approve, and save the rule that the card offers: no other, because the person has seen its reach."""
-        if (record := self.to_approve()) is None:
+    def _approve(self) -> None:
+        """Approve the call on the screen, as the two choices on its bar say."""
+        shown = self._cockpit.shown
+        choice = self._card.choices.of(shown) if shown is not None else None
+        if shown is None or choice is None:
             return
-        if (scope := self._card.facts.offered(record)) is None:
-            self._cockpit.tell(f"No rule is offered for this call; {self._key('approve-scope')} chooses one.")
+        applies = choice.way == "as previewed"
+        if applies and (conflicts := self._card.previews.conflicts(shown)):
+            # Before anything else: to read the rest would not help.
+            self._cockpit.tell(
+                f"Nothing was decided: {conflicts[0]} changed since the preview. {self._key('preview')} previews it"
+                f" again, {self._key('approval-way')} chooses to run it.",
+                severity="warning",
+            )
+        elif (record := self.to_approve(APPLY if applies else "approve")) is None:
+            return
+        elif applies and self._card.previews.is_missing(record):
+            self._cockpit.tell("Nothing was decided: the changes of the preview are still being read. Press again.")
         else:
-            self.decide(record, Approve(remember=scope))
+            self.decide(record, choice.decision(record))
+
+    def _choose_reach(self) -> None:
+        """Choose for how long the approval will hold; nothing is decided by it."""
+        record = self._cockpit.shown
+        # The guard counts here as well: the choice would be for a call that the person has not seen.
+        if record is not None and not self.is_guarded():
+            self._card.choices.next_reach(record)
+            self._cockpit.refresh_call()
+
+    async def _choose_way(self) -> None:
+        """Choose how the call will run; nothing is decided by it. Without sandboxes, the usual way comes next."""
+        record = self._cockpit.shown
+        if record is None or self.is_guarded():
+            return
+        way = self._card.choices.following_way(record)
+        if way in SANDBOXES and (problem := await why_not_confined(self._cockpit.supervision, record)):
+            self._cockpit.tell(problem, severity="warning")
+            way = self._card.choices.usual_way(record)
+        # The supervisor was asked meanwhile, so something else may be on the screen.
+        if way is not None and record is self._cockpit.shown:
+            self._card.choices.choose_way(record, way)
+            self._cockpit.refresh_call()
 
     def to_approve(self, then: str = "approve") -> CallRecord | None:
         """Return the call on the screen if a key may approve it now, else None after a toast with the reason.
@@ -199,20 +212,6 @@ class DecisionCommands:
             self._cockpit.tell(f"{self.undoing.words()}; {self._key('undo')} undoes it.")
             return None
         return record
-
-    async def _approve_into(self, sandbox: Sandbox) -> None:
-        """Approve the call for a sandbox, if the supervisor can confine it."""
-        record = self.to_approve()
-        if record is None:
-            return
-        # The supervisor is asked first, so the person may have approved the call by another key meanwhile.
-        problem = await why_not_confined(self._cockpit.supervision, record)
-        if problem:
-            self._cockpit.tell(problem, severity="warning")
-        elif self.undoing.is_pending(record.id):
-            self._cockpit.tell(f"{self.undoing.words()}; {self._key('undo')} undoes it.")
-        else:
-            self.decide(record, Approve(sandbox=sandbox))
 
     def approve_shown(self, record: CallRecord) -> None:
         """Approve a call that the caller knows to be read: it does not count unread rows again."""
@@ -318,9 +317,17 @@ class DecisionCommands:
 
         def decided(decision: Decision | None) -> None:
             if decision is not None:
-                self.decide(record, decision)
+                self.decide(record, self._as_chosen(record, decision))
 
         self._cockpit.screen.app.push_screen(make(record), decided)
+
+    def _as_chosen(self, record: CallRecord, decision: Decision) -> Decision:
+        """Return an approval of a dialog in the way that the bar of its call shows, unless the dialog chose another."""
+        choice = self._card.choices.of(record)
+        chosen = choice.decision(record) if choice is not None else Approve()
+        if not isinstance(decision, Approve) or decision.sandbox is not None:
+            return decision
+        return decision.model_copy(update={"sandbox": chosen.sandbox, "undoable": chosen.undoable})
 
     def decide(self, record: CallRecord, decision: Decision) -> None:
         """Send a decision about a call as it was on the screen; an approval when its undo window has passed."""

@@ -4,15 +4,13 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from whisper_tui.model.call import FileEdits
-from whisper_tui.model.decision import Approve
 from whisper_tui.model.errors import WhisperError
 from whisper_tui.model.preview import PreviewPage, UndoDirection
 from whisper_tui.model.state import CallRecord
 from whisper_tui.present.words import error_text
-from whisper_tui.tui.cockpit.call_card import CallCard
 from whisper_tui.tui.cockpit_context import CockpitContext
 from whisper_tui.tui.command_definition import Command
-from whisper_tui.tui.commands.approve_deny import APPLY, DecisionCommands
+from whisper_tui.tui.commands.approve_deny import DecisionCommands
 from whisper_tui.tui.paragraphs_view import ParagraphsView
 
 if TYPE_CHECKING:
@@ -99,22 +97,6 @@ PREVIEWS: tuple[Command, ...] = (
         "previewable",
     ),
     Command(
-        "apply-preview",
-        "equals_sign",
-        "Apply preview",
-        "Approve, and apply exactly the changes of the preview, without running the command again.",
-        "Decide",
-        "previewed",
-    ),
-    Command(
-        "approve-undoable",
-        "tilde",
-        "Reversible",
-        "Run the command for real, but hold its changes back until it ends, so that they can be undone.",
-        "Decide",
-        "waiting here",
-    ),
-    Command(
         "revert-edit",
         "J",
         "Undo changes",
@@ -196,19 +178,16 @@ class ChangeTaker:
 class PreviewCommands:
     """Carries out the commands about the changes of calls."""
 
-    def __init__(self, cockpit: CockpitContext, decisions: DecisionCommands, card: CallCard) -> None:
-        """`decisions` sends approvals, and `card` knows the changes that are on the screen."""
+    def __init__(self, cockpit: CockpitContext, decisions: DecisionCommands) -> None:
+        """`decisions` knows which call the keys are meant for."""
         self._cockpit = cockpit
         self._decisions = decisions
-        self._card = card
         self._taker = ChangeTaker(cockpit)
 
     def commands(self) -> dict[str, Callable[[], object]]:
         """Return the function of each command, by its id."""
         return {
             "preview": self._preview,
-            "apply-preview": self._apply,
-            "approve-undoable": self._approve_undoable,
             "revert-edit": self._take_back,
         }
 
@@ -227,30 +206,6 @@ class PreviewCommands:
                 await cockpit.supervision.preview(record.id, cockpit.me)
         except WhisperError as error:
             cockpit.tell(error_text(error), severity="warning")
-
-    def _apply(self) -> None:
-        """Approve the changes of the preview that are on the screen."""
-        cockpit, shown = self._cockpit, self._cockpit.shown
-        if shown is not None and (conflicts := self._card.previews.conflicts(shown)):
-            # Before anything else: to read the rest would not help.
-            cockpit.tell(f"Nothing was decided: {conflicts[0]} changed since the preview.", severity="warning")
-            return
-        if (record := self._decisions.to_approve(APPLY)) is None:
-            return
-        report = record.preview.report if record.preview is not None else None
-        if report is None:
-            return
-        if self._card.previews.is_missing(record):
-            cockpit.tell("Nothing was decided: the changes of the preview are still being read. Press again.")
-        else:
-            self._decisions.decide(record, Approve(preview=report.digest))
-
-    def _approve_undoable(self) -> None:
-        if (record := self._decisions.to_approve()) is not None:
-            if record.function is None:
-                self._decisions.decide(record, Approve(undoable=True))
-            else:
-                self._cockpit.tell(f"Call {record.id} is no command: its agent carries it out itself.")
 
     async def _take_back(self) -> None:
         record = self._cockpit.shown

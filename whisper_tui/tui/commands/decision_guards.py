@@ -140,4 +140,8 @@ class TypingGuard:
 def _sight(record: CallRecord | None) -> Sight | None:
     if record is None:
         return None
-    return record.id, record.seen_digest() if isinstance(record.state, Waiting) else None
+    if not isinstance(record.state, Waiting):
+        return record.id, None
+    # Once its preview has ended, a key means another approval: of the changes that it has shown.
+    report = record.preview.report if record.preview is not None else None
+    return record.id, f"{record.seen_digest()}{report.digest if report is not None else ''}"
