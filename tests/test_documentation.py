@@ -120,7 +120,6 @@ def test_the_keys_in_the_readme_do_what_it_says() -> None:
         "edit": "e",
         "deny": "d",
         "signal": "x",
-        "kill": "k",
         "help": "?",
     }
     (sentence,) = re.findall(

@@ -140,7 +140,7 @@ def test_what_its_agent_has_run_itself_offers_no_retry() -> None:
 async def test_a_cockpit_without_calls_offers_its_other_screens() -> None:
     async with open_cockpit(Scenario.begin()) as cockpit:
         await cockpit.until(lambda: buttons(cockpit) >= {"history", "rules", "background"})
-        assert not buttons(cockpit) & {"approve", "kill", "retry", "export"}
+        assert not buttons(cockpit) & {"approve", "signal", "retry", "export"}
         await cockpit.click("#do-history")
         await cockpit.sees("No matching calls.")
 

@@ -81,10 +81,9 @@ async def test_every_dialog_about_a_call_has_whole_buttons() -> None:
             (WAITS, "A", {"approve", "sandbox", "suggest"}),
             (WAITS, "N", {"deny"}),
             (RUNS, "x", {"send", "target"}),
-            (RUNS, "k", {"term", "kill"}),
             (RUNS, "S", {"save", "source"}),
             (RUNS, "E", {"write", "name"}),
-            (RUNS, "b", {"go", "kill"}),
+            (RUNS, "b", {"go", "end"}),
             (RUNS, "ctrl+t", {"keep"}),
             (RUNS, "question_mark", {"run"}),
         ):

@@ -279,9 +279,9 @@ async def test_background_processes_can_be_ended_from_the_list() -> None:
     async with open_cockpit(left_behind()) as cockpit:
         await cockpit.press("b")
         await cockpit.sees("./old-server")
-        await cockpit.press("k")
+        await cockpit.press("x")
         await cockpit.sees("End call 1", "Ends 1 background process")
-        await cockpit.press("k")
+        await cockpit.press("down", "enter")
         await cockpit.until(lambda: cockpit.record("1").signals == (signal.SIGKILL,))
 
 
@@ -289,7 +289,7 @@ async def test_an_empty_list_of_background_processes_says_so() -> None:
     async with open_cockpit(running()) as cockpit:
         await cockpit.press("b")
         await cockpit.sees("No background processes.")
-        await cockpit.press("k", "enter", "escape")
+        await cockpit.press("x", "enter", "escape")
         await cockpit.until(lambda: len(cockpit.app.screen_stack) == 1)
         assert isinstance(cockpit.record("1").state, Running)
 
@@ -306,9 +306,9 @@ async def test_a_background_server_is_shown_with_its_port_and_ended(tmp_path: Pa
         port = (tmp_path / "port").read_text().strip()
         await cockpit.press("b")
         await cockpit.sees(f"listens on 127.0.0.1:{port}")
-        await cockpit.press("k")
+        await cockpit.press("x")
         await cockpit.sees(f"End call {call}")
-        await cockpit.press("k")
+        await cockpit.press("down", "enter")
         await cockpit.until(lambda: not cockpit.board(call).is_open)
 
 

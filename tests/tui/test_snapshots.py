@@ -86,7 +86,6 @@ SCENES = [
     Picture("batch", workday, "7", ("space", "down", "space", "R"), shows="Decide about 2 calls"),
     Picture("never", workday, "8", ("N",), shows="also while no cockpit"),
     # Dialogs about everything else.
-    Picture("kill", workday, "6", ("k",), shows="End call 6"),
     Picture("signals", workday, "6", ("x",), shows="SIGTERM", theme="whisper-light"),
     Picture("talk", talkative, "1", ("P",), shows="There are three."),
     Picture("themes", crowd, "6", ("ctrl+t",), shows="Keep it", theme="high-contrast-light"),

@@ -225,7 +225,7 @@ Restart = Literal["supervisor", "cockpit", "both"]
 
 ABOUT: dict[str, tuple[Restart, str, str]] = {
     "cockpit.theme": ("cockpit", "Colours", "The colours of the cockpit."),
-    "cockpit.keymap": ("cockpit", "Keys", "The set of keys; vi has j and k for down and up."),
+    "cockpit.keymap": ("cockpit", "Keys", "The set of keys; vi scrolls the call by Ctrl+Y and Ctrl+E."),
     "cockpit.undo": (
         "cockpit",
         "Approvals that u undoes",

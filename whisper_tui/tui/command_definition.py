@@ -267,9 +267,6 @@ KEY_SETS: tuple[KeySet, ...] = get_args(KeySet)
 SETS: dict[KeySet, dict[str, str]] = {
     "default": {},
     "vi": {
-        "up": "up,k",
-        "down": "down,j",
-        "kill": "K",
         "scroll-up": "shift+up,ctrl+y",
         "scroll-down": "shift+down,ctrl+e",
     },
@@ -282,8 +279,9 @@ RETIRED: dict[str, str] = {
     **dict.fromkeys(("approve-session", "approve-always"), _BY_REACH),
     **dict.fromkeys(("approve-confined", "approve-confined-network", "approve-read-only", "approve-undoable"), _BY_WAY),
     "apply-preview": "'approve' applies a preview",
+    "kill": "'signal' ends a run",
 }
-"""Ids of earlier versions, each with what does it now. Their keys approve nothing: no key means more than it did."""
+"""Ids of earlier versions, each with what does it now. Their keys do nothing: no key means more than it did."""
 
 RESERVED = {
     "ctrl+c": "leaves the cockpit",

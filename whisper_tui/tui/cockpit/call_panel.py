@@ -27,7 +27,7 @@ from whisper_tui.tui.paragraphs_view import ParagraphsView, Position
 BUTTONS = (
     *("approve", "approval-reach", "approval-way", "deny", "edit", "preview", "deny-session", "approve-scope"),
     *("set-aside", "mark", "mark-alike", "deny-class", "rerun-unconfined"),
-    *("start-anyway", "type", "terminal", "pause", "signal", "kill", "retry", "revert-edit"),
+    *("start-anyway", "type", "terminal", "pause", "signal", "retry", "revert-edit"),
     *("talk", "details", "background", "history", "rules", "export", "copy-command"),
 )
 SOME_STATES_ONLY = frozenset({"deny-class"})

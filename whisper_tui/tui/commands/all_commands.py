@@ -72,9 +72,8 @@ def keys_page() -> str:
         "This page is generated from the commands in `whisper_tui/tui/commands/`:",
         "`python -m whisper_tui.tui.commands.all_commands > docs/keys.md`.",
         "",
-        "Letters are commands, arrows move. `k` kills, so `j` and `k` move only in the keymap `vi`. Every command is",
-        "also in the palette (`Ctrl+P`). Each has an id, by which its key can be [changed](configuration.md#keys). The",
-        "help (`?`) shows the keys in force.",
+        "Letters are commands; arrows, `j` and `k` move. Every command is also in the palette (`Ctrl+P`). Each has an",
+        "id, by which its key can be [changed](configuration.md#keys). The help (`?`) shows the keys in force.",
         "",
         *_sets(),
     ]

@@ -30,7 +30,7 @@ COMMANDS: tuple[Command, ...] = (
         "approve",
         "a",
         "Approve",
-        "Run the command as shown, or apply the changes of its preview; F and h choose how.",
+        "Run the command as shown, in the chosen way, or apply the changes of its preview.",
         "Decide",
         "waiting",
         also="apply preview",

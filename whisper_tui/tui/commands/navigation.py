@@ -24,8 +24,8 @@ CONVERSATION: tuple[Command, ...] = (
 )
 
 MOVE: tuple[Command, ...] = (
-    Command("up", "up", "Up", "Go to the call above; in a focused pane, one line up.", "Move"),
-    Command("down", "down", "Down", "Go to the call below; in a focused pane, one line down.", "Move"),
+    Command("up", "up,k", "Up", "Go to the call above; in a focused pane, one line up.", "Move"),
+    Command("down", "down,j", "Down", "Go to the call below; in a focused pane, one line down.", "Move"),
     Command("next-waiting", "n", "Next waiting", "Go to the next waiting call.", "Move", in_footer=True),
     Command("next-running", "2", "Next running", "Go to the next running call.", "Move"),
     Command("next-background", "3", "Next in background", "Go to the next call with background processes.", "Move"),

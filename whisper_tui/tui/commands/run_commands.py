@@ -12,6 +12,7 @@ from whisper_tui.model.ending import signal_name
 from whisper_tui.model.errors import WhisperError
 from whisper_tui.model.run import Echo, SignalTarget, UsageSample
 from whisper_tui.model.state import CallRecord, Held, Queued, Running, Starting, Unjudged, Waiting
+from whisper_tui.model.verdict import is_grave
 from whisper_tui.present.quantities import count
 from whisper_tui.present.words import error_text
 from whisper_tui.tui.cockpit.call_list import CallList
@@ -23,7 +24,7 @@ from whisper_tui.tui.output.output_area import OutputArea
 from whisper_tui.tui.output.output_bars import UsageLine
 
 if TYPE_CHECKING:
-    from whisper_tui.tui.dialogs.run_dialogs import HowToKill, InputRequest, LeftBehindChoice, Readiness, SignalRequest
+    from whisper_tui.tui.dialogs.run_dialogs import InputRequest, LeftBehindChoice, Readiness, SignalRequest
 
 TERMINAL = Command(
     "terminal",
@@ -55,8 +56,15 @@ SIGNALS: tuple[Command, ...] = (
         "Run",
         "alive",
     ),
-    Command("signal", "x", "Signal", "Send any signal to the run, or to its background processes.", "Run", "alive"),
-    Command("kill", "k", "Kill", "End the run with everything it started: SIGTERM, then SIGKILL.", "Run", "alive"),
+    Command(
+        "signal",
+        "x",
+        "End…",
+        "End the run with everything it started, by SIGTERM and then SIGKILL; or send it any other signal.",
+        "Run",
+        "alive",
+        also="kill stop terminate signal",
+    ),
 )
 
 LEFT_BEHIND: tuple[Command, ...] = (
@@ -209,7 +217,6 @@ class SignalCommands:
         return {
             "start-anyway": self.start_anyway,
             "signal": self.signal,
-            "kill": self.kill,
             "pause": self.pause,
             "background": self.background,
         }
@@ -225,7 +232,7 @@ class SignalCommands:
             self._cockpit.tell(error_text(error), severity="warning")
 
     def signal(self) -> None:
-        """Ask for a signal, and send it."""
+        """Ask how to end the run, or for a signal, and send it."""
         from whisper_tui.tui.dialogs.run_dialogs import SignalScreen
 
         record = self._cockpit.shown
@@ -233,10 +240,19 @@ class SignalCommands:
             return
 
         def chosen(wanted: "SignalRequest | None") -> None:
-            if wanted is not None:
-                self._send(record.id, wanted.number, wanted.target)
+            if wanted is None:
+                return
+            self._send(record.id, wanted.number, wanted.target)
+            if wanted.then_kill:
+                self._cockpit.screen.set_timer(record.spec.grace_s, lambda: self._kill_if_alive(record.id))
 
-        screen = SignalScreen(record.id, leader_alive=isinstance(record.state, Running))
+        screen = SignalScreen(
+            record.id,
+            leader_alive=isinstance(record.state, Running),
+            what=_what_dies(record),
+            grace_s=record.spec.grace_s,
+            severe=_why_asked_again(record),
+        )
         self._cockpit.screen.app.push_screen(screen, chosen)
 
     def pause(self) -> None:
@@ -256,28 +272,10 @@ class SignalCommands:
                 return
             self._cockpit.screen.query_one(CallList).select(wanted.call_id, by_hand=True)
             self._cockpit.refresh_call()
-            if wanted.kill:
-                self.kill()
+            if wanted.ends:
+                self.signal()
 
         self._cockpit.screen.app.push_screen(BackgroundScreen(self._cockpit), chosen)
-
-    def kill(self) -> None:
-        """Ask, then end all processes of the run."""
-        from whisper_tui.tui.dialogs.run_dialogs import ConfirmKillScreen
-
-        record = self._cockpit.shown
-        if record is None:
-            return
-
-        def chosen(how: "HowToKill | None") -> None:
-            if how == "kill":
-                self._send(record.id, signal.SIGKILL, "tree")
-            elif how == "term":
-                self._send(record.id, signal.SIGTERM, "tree")
-                self._cockpit.screen.set_timer(record.spec.grace_s, lambda: self._kill_if_alive(record.id))
-
-        what = ConfirmKillScreen(record.id, _what_dies(record), record.spec.grace_s)
-        self._cockpit.screen.app.push_screen(what, chosen)
 
     def _kill_if_alive(self, call_id: str) -> None:
         # The record from before may be old: what ended within the grace period must not be signalled again.
@@ -316,6 +314,14 @@ def _what_dies(record: CallRecord) -> str:
         return f"Ends {count(behind, 'background process', 'background processes')} of this call."
     more = f", with {count(behind, 'background process', 'background processes')}" if behind else ""
     return f"Ends the command and everything that it started{more}."
+
+
+def _why_asked_again(record: CallRecord) -> str:
+    """Return what is severe about ending a run halfway, as a sentence. Empty: nothing is known to be."""
+    severe = [risk for risk in (record.verdict.risks if record.verdict else ()) if is_grave(risk)]
+    if not severe or not isinstance(record.state, Running):
+        return ""
+    return "Its command has a severe risk: ended halfway, it leaves half of what it does."
 
 
 AGAIN: tuple[Command, ...] = (

@@ -235,49 +235,75 @@ TARGETS: dict[SignalTarget, str] = {
 }
 
 
+DEADLY = frozenset({signal.SIGTERM, signal.SIGKILL, signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGABRT})
+"""Signals that end most programs."""
+
+
 @dataclass(frozen=True)
 class SignalRequest:
     """A signal and its receivers."""
 
     number: int
     target: SignalTarget
+    then_kill: bool = False
+    """True if what is alive after the grace period gets SIGKILL."""
 
 
 class SignalScreen(Dialog[SignalRequest]):
-    """Asks for a signal and its receivers."""
+    """Asks how to end a run, or for any other signal and its receivers."""
 
     CSS_PATH: ClassVar[StyleFiles] = ["../styles/dialog.tcss", "../styles/signals.tcss"]
     BINDINGS: ClassVar[list[BindingType]] = [Binding("tab", "target", "Receivers", priority=True)]
     CHOICES: ClassVar[tuple[tuple[str, str, str], ...]] = (("Enter", "Send", "send"), ("Tab", "Receivers", "target"))
 
-    def __init__(self, call_id: str, *, leader_alive: bool) -> None:
+    def __init__(self, call_id: str, *, leader_alive: bool, what: str, grace_s: float, severe: str = "") -> None:
+        """`what` is ended, as a sentence; `severe`: why the choice to end it is asked for twice, empty if it is not."""
         super().__init__()
         self._call_id = call_id
+        self._what = what
+        self._severe = severe
         # Without the leader, its pid and its group may belong to other processes; the tree is known by identity.
         self._targets: list[SignalTarget] = ["leader", "group", "tree"] if leader_alive else ["tree"]
+        self._ends = (
+            (SignalRequest(signal.SIGTERM, "tree", then_kill=True), f"SIGTERM, then SIGKILL after {limit(grace_s)}"),
+            (SignalRequest(signal.SIGKILL, "tree"), "SIGKILL at once"),
+        )
         self._choices = signal_choices()
 
     def compose(self) -> ComposeResult:
         """Build the list of signals and the receivers."""
         with Vertical(classes="dialog") as dialog:
-            dialog.border_title = Content(f"Signal to call {self._call_id}")
+            dialog.border_title = Content(f"End call {self._call_id}")
             yield Static(id="target", classes="dialog-text")
             yield OptionList(
+                *(Option(Content.assemble(("End it       ", "bold"), f"   {words}")) for _, words in self._ends),
                 *(
                     Option(Content.assemble((f"{choice.name:<11}", "bold"), f"{choice.number:>3}  ", choice.words))
                     for choice in self._choices
-                )
+                ),
             )
             yield from self.buttons()
 
     def on_mount(self) -> None:
         """Focus the list."""
+        self.query_one(OptionList).highlighted = 0
         self.query_one(OptionList).focus()
-        self._show_target()
 
+    @property
+    def _request(self) -> SignalRequest | None:
+        """What the highlighted row sends."""
+        at = self.query_one(OptionList).highlighted
+        if at is None:
+            return None
+        if at < len(self._ends):
+            return self._ends[at][0]
+        return SignalRequest(self._choices[at - len(self._ends)].number, self._targets[0])
+
+    @on(OptionList.OptionHighlighted)
     def _show_target(self) -> None:
-        words = Content.assemble("Sent to ", (TARGETS[self._targets[0]], "bold"), ".")
-        self.query_one("#target", Static).update(words)
+        at = self.query_one(OptionList).highlighted or 0
+        to = Content.assemble("Sent to ", (TARGETS[self._targets[0]], "bold"), ".")
+        self.query_one("#target", Static).update(Content(self._what) if at < len(self._ends) else to)
 
     def action_target(self) -> None:
         """Choose the next receivers."""
@@ -285,59 +311,29 @@ class SignalScreen(Dialog[SignalRequest]):
         self._show_target()
 
     def action_send(self) -> None:
-        """Send the highlighted signal."""
-        if (at := self.query_one(OptionList).highlighted) is not None:
-            self.dismiss(SignalRequest(self._choices[at].number, self._targets[0]))
+        """Send the highlighted signal; what ends a run with a severe risk, at the second key."""
+        request = self._request
+        if request is None:
+            return
+        if self._severe and request.number in DEADLY:
+            why, self._severe = self._severe, ""
+            self.query_one("#target", Static).update(Content(f"{why} Press Enter again to end it."))
+        else:
+            self.dismiss(request)
 
     @on(OptionList.OptionSelected)
     def _selected(self) -> None:
         self.action_send()
 
 
-HowToKill = Literal["term", "kill"]
-
-
-class ConfirmKillScreen(Dialog[HowToKill]):
-    """Asks how to end a run: SIGTERM first (Enter), or SIGKILL at once (`k` again)."""
-
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter", "term", "End it"),
-        Binding("k", "kill", "KILL at once"),
-    ]
-    CHOICES: ClassVar[tuple[tuple[str, str, str], ...]] = (("Enter", "End it", "term"), ("k", "KILL at once", "kill"))
-
-    def __init__(self, call_id: str, what: str, grace_s: float) -> None:
-        super().__init__()
-        self._call_id = call_id
-        self._what = what
-        self._grace_s = grace_s
-
-    def compose(self) -> ComposeResult:
-        """Build the description of the processes and of the signals."""
-        with Vertical(classes="dialog") as dialog:
-            dialog.border_title = Content(f"End call {self._call_id}")
-            yield Static(Content(self._what), classes="dialog-text")
-            words = f"Sends SIGTERM, then SIGKILL to processes still alive after {limit(self._grace_s)}."
-            yield Static(Content(words), classes="dialog-note")
-            yield from self.buttons()
-
-    def action_term(self) -> None:
-        """Send SIGTERM, and SIGKILL after the grace period."""
-        self.dismiss("term")
-
-    def action_kill(self) -> None:
-        """Send SIGKILL at once."""
-        self.dismiss("kill")
-
-
 EVERY_S = 2.0
 
 
 class LeftBehindChoice(NamedTuple):
-    """The call whose background processes were chosen; `kill` to end them."""
+    """The call whose background processes were chosen; `ends`: to end them."""
 
     call_id: str
-    kill: bool = False
+    ends: bool = False
 
 
 class LeftBehindRow(NamedTuple):
@@ -355,8 +351,8 @@ class BackgroundScreen(Dialog[LeftBehindChoice]):
     """Lists the background processes of all calls; those of earlier days in a section of their own."""
 
     CSS_PATH: ClassVar[StyleFiles] = ["../styles/dialog.tcss", "../styles/background.tcss"]
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("k", "kill", "End it")]
-    CHOICES: ClassVar[tuple[tuple[str, str, str], ...]] = (("Enter", "Show its call", "go"), ("k", "End it", "kill"))
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("x", "end", "End it")]
+    CHOICES: ClassVar[tuple[tuple[str, str, str], ...]] = (("Enter", "Show its call", "go"), ("x", "End it…", "end"))
     LEAVE = "Close"
 
     def __init__(self, cockpit: CockpitContext) -> None:
@@ -455,10 +451,10 @@ class BackgroundScreen(Dialog[LeftBehindChoice]):
         if (row := self._chosen()) is not None:
             self.dismiss(LeftBehindChoice(row.record.id))
 
-    def action_kill(self) -> None:
+    def action_end(self) -> None:
         """Ask whether to end the background processes of that call."""
         if (row := self._chosen()) is not None:
-            self.dismiss(LeftBehindChoice(row.record.id, kill=True))
+            self.dismiss(LeftBehindChoice(row.record.id, ends=True))
 
     @on(OptionList.OptionSelected)
     def _selected(self) -> None:
