@@ -275,7 +275,7 @@ async def test_other_calls_are_not_mentioned_if_the_session_has_none_that_wait()
 @pytest.mark.parametrize(
     ("key", "reason"),
     [
-        ("k", "Kill is not possible: call 1 has no running process."),
+        ("x", "End is not possible: call 1 has no running process."),
         ("i", "Type is not possible: call 1 does not run, or takes no input."),
         ("S", "Save is not possible: call 1 has not run."),
     ],

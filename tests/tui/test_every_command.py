@@ -34,7 +34,7 @@ WIDE = (460, 40)
 ELSEWHERE = {
     *("up", "down", "scroll-up", "scroll-down", "page-call-up", "page-call-down", "top", "bottom"),
     *("focus-next", "focus-previous", "group", "clear-filter", "undo", "review"),
-    *("theme", "choose-theme", "hand-over", "do-not-disturb", "reveal", "talk", "revoke-latest"),
+    *("theme", "choose-theme", "hand-over", "do-not-disturb", "reveal", "talk"),
     *("next-running", "next-background", "next-failed", "next-severe", "jump-to-risk"),
     *("next-hunk", "previous-hunk", "next-file", "previous-file"),
     *("zoom", "zoom-out", "why", "settings", "unasked", "review-unasked", "set-aside"),

@@ -64,7 +64,7 @@ async def test_help_begins_with_the_keys_that_can_be_used_here() -> None:
             here = rows[: rows.index("Decide")]
             assert here[0] == heading
             assert any(row.startswith(shows) for row in here)
-            assert not any(row.startswith((hides, "k Kill")) for row in here)
+            assert not any(row.startswith((hides, "x End")) for row in here)
             await cockpit.press("question_mark")
             await closed(cockpit)
 
@@ -99,9 +99,9 @@ async def test_typing_finds_names_keys_and_descriptions_and_enter_runs_the_first
 
 
 def test_a_key_is_found_by_itself_and_nothing_twice() -> None:
-    assert matching(EVERYTHING, "k")[0].name == "Kill"
+    assert matching(EVERYTHING, "x")[0].name == "End…"
     assert matching(EVERYTHING, "Ctrl+G")[0].name == "Sort"
-    assert {"Undo approval", "Undo changes"} <= {found.name for found in matching(EVERYTHING, "undo")[:3]}
+    assert {"Undo", "Undo changes"} <= {found.name for found in matching(EVERYTHING, "undo")[:3]}
     found = matching(EVERYTHING, "approve")
     assert len(found) == len(set(found)) and found[0].name.startswith("Approve")
     assert matching(EVERYTHING, "no such words") == ()
@@ -128,7 +128,7 @@ async def test_an_unavailable_command_says_why() -> None:
         await cockpit.select("7")
         await opened(cockpit)
         await cockpit.press(*"sigterm", "enter")
-        await cockpit.sees("Kill is not possible: call 7 has no running process.")
+        await cockpit.sees("End is not possible: call 7 has no running process.")
 
 
 @pytest.mark.slow

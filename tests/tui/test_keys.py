@@ -79,9 +79,9 @@ async def test_q_quits_and_says_that_commands_continue(key: str) -> None:
 async def test_buttons_and_footer_show_what_applies_to_the_selected_call() -> None:
     async with open_cockpit(workday(), size=(80, 24)) as cockpit:
         await cockpit.sees("a Approve", "d Deny", "Space Mark", "n Next waiting", "Ctrl+P More")
-        assert "k Kill" not in cockpit.text()
+        assert "x End" not in cockpit.text()
         await cockpit.select(CRAWL)
-        await cockpit.sees("k Kill", "x Signal", "n Next waiting")
+        await cockpit.sees("x End…", "n Next waiting")
         await cockpit.until(lambda: "Approve" not in cockpit.text() and "Space Mark" not in cockpit.text())
 
 

@@ -168,7 +168,7 @@ async def test_the_palette_approves_into_a_sandbox() -> None:
     async with open_cockpit(three_waiting()) as cockpit:
         await cockpit.select("1")
         for _ in range(4):
-            await cockpit.choose("Normally, held back, sandboxed  (h)")
+            await cockpit.choose("In which way  (h)")
         await cockpit.press("a")
         await cockpit.until(lambda: isinstance(cockpit.record("1").state, Running))
         assert cockpit.record("1").sandbox == Sandbox()

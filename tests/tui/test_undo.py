@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.tui.cockpit import open_cockpit
-from tests.tui.scenes import Scenario, workday
+from tests.tui.cockpit import open_cockpit, toast_text
+from tests.tui.scenes import ME, Scenario, workday
 from tests.tui.test_follow import GONE, back_to
 from tests.tui.test_rules_screen import Book
 from whisper_tui.model.decision import Approve
@@ -61,7 +61,7 @@ async def test_the_palette_undoes_an_approval() -> None:
         await cockpit.select(RISKY)
         await cockpit.press("a")
         await cockpit.sees("Approving call")
-        await cockpit.choose("Undo approval  (u)")
+        await cockpit.choose("Undo  (u)")
         await cockpit.sees(f"Call {RISKY} is not approved")
 
 
@@ -112,40 +112,56 @@ async def test_letters_as_fast_as_typed_text_approve_nothing() -> None:
         await cockpit.sees("Approving call")
 
 
-async def test_x_revokes_the_standing_approval_that_was_given_last() -> None:
+async def test_u_revokes_the_standing_approval_that_was_given_last() -> None:
     async with open_cockpit(workday(), undo=UndoSettings("none")) as cockpit:
-        await cockpit.press("X")
-        await cockpit.sees("No standing approval is left to revoke")
+        await cockpit.press("u")
+        await cockpit.sees("Nothing was done here that could be undone; L lists approvals and rules.")
         await cockpit.select(PLAIN)
         await cockpit.press("F", "a")
-        await cockpit.until(lambda: cockpit.scenario.supervisor.board.grants)
-        await cockpit.press("X")
+        await cockpit.until(lambda: "is approved" in toast_text(cockpit.app))
+        await cockpit.press("u")
         await cockpit.sees(f"Revoked the standing approval of call {PLAIN}")
         await cockpit.until(
             lambda: all(grant.revoked_at for grant in cockpit.scenario.supervisor.board.grants.values())
         )
+        await cockpit.press("u")
+        await cockpit.sees(f"Call {PLAIN} has started: x ends it")
 
 
-async def test_x_removes_the_rule_that_was_saved_last() -> None:
+async def test_u_removes_the_rule_that_was_saved_with_the_last_approval_and_no_other() -> None:
     async with open_cockpit(workday(), undo=UndoSettings("none")) as cockpit:
         supervisor = cockpit.scenario.supervisor
         supervisor.rule_book = book = Book()
-        before = book.now.rules
+        await cockpit.select(RISKY)
+        await cockpit.press("F", "a")
+        await cockpit.until(lambda: "is approved" in toast_text(cockpit.app))
+        for grant in supervisor.board.grants.values():
+            await supervisor.revoke(grant.id, ME)
+        rules = {}
+        for saved_with in (PLAIN, RISKY):
+            definition = {"name": f"rm{saved_with}", "prefix": ["rm"], "justification": f"{SAVED_WITH}{saved_with}"}
+            rules[saved_with] = RuleDraft(effect="allow", definition=definition)
+            book.replace(None, rules[saved_with])
+        await cockpit.press("u")
+        await cockpit.sees(f"Removed the rule that was saved with call {RISKY}: rm")
+        left = [rule.definition.get("name") for rule in book.now.rules]
+        assert f"rm{PLAIN}" in left and f"rm{RISKY}" not in left
+
+
+async def test_u_undoes_what_was_done_last_of_any_kind_the_newest_first() -> None:
+    async with open_cockpit(workday(), undo=UndoSettings("none")) as cockpit:
         await cockpit.select(PLAIN)
         await cockpit.press("F", "a")
-        await cockpit.until(lambda: supervisor.board.grants)
-        cockpit.scenario.clock.advance(60)
+        await cockpit.until(lambda: "is approved" in toast_text(cockpit.app))
         await cockpit.select(RISKY)
-        await cockpit.press("a")
-        await cockpit.until(lambda: supervisor.known(RISKY).decided_at is not None)
-        definition = {"name": "rm", "prefix": ["rm"], "justification": f"{SAVED_WITH}{RISKY}"}
-        book.replace(None, RuleDraft(effect="allow", definition=definition))
-        await cockpit.press("X")
-        await cockpit.sees("Removed the rule that was saved last: rm")
-        assert book.now.rules == before
-        assert not any(grant.revoked_at for grant in supervisor.board.grants.values())
-        await cockpit.press("X")
-        await cockpit.until(lambda: all(grant.revoked_at for grant in supervisor.board.grants.values()))
+        await cockpit.press("z")
+        await cockpit.until(lambda: cockpit.record(RISKY).aside is not None)
+        await cockpit.sees("set aside")
+        await cockpit.press("u")
+        await cockpit.until(lambda: cockpit.record(RISKY).aside is None)
+        assert not any(grant.revoked_at for grant in cockpit.scenario.supervisor.board.grants.values())
+        await cockpit.press("u")
+        await cockpit.sees(f"Revoked the standing approval of call {PLAIN}")
 
 
 async def test_approving_twice_does_not_end_the_undo_window() -> None:

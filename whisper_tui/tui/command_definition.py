@@ -280,6 +280,7 @@ RETIRED: dict[str, str] = {
     **dict.fromkeys(("approve-confined", "approve-confined-network", "approve-read-only", "approve-undoable"), _BY_WAY),
     "apply-preview": "'approve' applies a preview",
     "kill": "'signal' ends a run",
+    "revoke-latest": "'undo' undoes the last approval, and 'rules' lists all",
 }
 """Ids of earlier versions, each with what does it now. Their keys do nothing: no key means more than it did."""
 

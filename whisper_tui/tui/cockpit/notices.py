@@ -22,17 +22,15 @@ SHOWN_S = 12.0
 
 def hint_text(hint: Hint, keys: Keymap) -> str:
     """Return the text of a hint with the keys in force; empty if its key was taken away."""
-    undo, terminal, always, revoke = (
-        keys.by_id(id_).key_name for id_ in ("undo", "terminal", "approval-reach", "revoke-latest")
-    )
+    undo, terminal, always = (keys.by_id(id_).key_name for id_ in ("undo", "terminal", "approval-reach"))
     match hint:
         case "undo":
-            return f"{undo} undoes an approval, while it counts down and until its command has started." if undo else ""
+            return f"{undo} undoes what was done here last: an approval, also after its countdown." if undo else ""
         case "terminal":
             return f"{terminal} types into the terminal of this command; Ctrl+] comes back." if terminal else ""
         case "always-allow":
             what = f"{always} {always} chooses to save the rule that the card offers, when you approve this call"
-            return f"{what}; {revoke} takes that back, like any approval for later calls." if always else ""
+            return f"{what}; {undo} takes that back." if always else ""
 
 
 class FirstHints:

@@ -38,7 +38,7 @@ COMMANDS: tuple[Command, ...] = (
     Command(
         "approval-reach",
         "F",
-        "Once, session, always",
+        "How long",
         "Choose how long the approval will hold: once, for this session, or always, by the rule that the card offers.",
         "Decide",
         "waiting",
@@ -47,7 +47,7 @@ COMMANDS: tuple[Command, ...] = (
     Command(
         "approval-way",
         "h",
-        "Normally, held back, sandboxed",
+        "In which way",
         "Choose how it will run: normally, with its changes held back until it ends, or in one of three sandboxes.",
         "Decide",
         "waiting here",
@@ -368,6 +368,8 @@ class DecisionCommands:
             cockpit.tell(error_text(error), severity="error")
         else:
             self._entered.pop(record.id, None)
+            if isinstance(decision, Approve):
+                self.undoing.approved(record.id, decision)
             cockpit.tell(_done(record, decision))
             # Only now: after a failure the call still waits, and stays selected for another try.
             cockpit.select_after(record.id)

@@ -10,6 +10,7 @@ from whisper_tui.tui.cockpit.call_list import CallList
 from whisper_tui.tui.cockpit_context import CockpitContext
 from whisper_tui.tui.command_definition import Command
 from whisper_tui.tui.commands.approve_deny import DecisionCommands
+from whisper_tui.tui.commands.undo_approval import Outcome
 
 COMMANDS: tuple[Command, ...] = (
     Command(
@@ -25,15 +26,11 @@ COMMANDS: tuple[Command, ...] = (
 
 
 class AsideCommands:
-    """Moves calls out of the way and back, and remembers the last move for the key that undoes."""
+    """Moves calls out of the way and back."""
 
     def __init__(self, cockpit: CockpitContext, decisions: DecisionCommands) -> None:
         self._cockpit = cockpit
         self._decisions = decisions
-        self._moved: tuple[str, ...] = ()
-        """The calls that were moved here last."""
-        self._moved_back = False
-        decisions.undoing.undo_move = self.undo
 
     def commands(self) -> dict[str, Callable[[], object]]:
         """Return the function of each command, by its id."""
@@ -53,23 +50,23 @@ class AsideCommands:
             self._decisions.undoing.cancel(record.id)
         moved = await self._send([record.id for record in records], back=back)
         if moved:
-            self._moved, self._moved_back = tuple(moved), back
+            calls = tuple(moved)
+            self._decisions.undoing.remember(lambda: self._undo(calls, back=back))
         if not back:
             for call_id in moved:
                 self._cockpit.select_after(call_id)
 
-    async def undo(self) -> bool:
-        """Take back the last move of this cockpit, as far as its calls still wait. False: there is none."""
+    async def _undo(self, moved: tuple[str, ...], *, back: bool) -> Outcome:
+        """Take back a move of this cockpit, as far as its calls still wait."""
         calls = self._cockpit.board.calls
-        found = [calls[id_] for id_ in self._moved if id_ in calls]
+        found = [calls[id_] for id_ in moved if id_ in calls]
         waiting = [record for record in found if isinstance(record.state, Waiting)]
-        there = [record.id for record in waiting if (record.aside is None) == self._moved_back]
-        self._moved = ()
+        there = [record.id for record in waiting if (record.aside is None) == back]
         if not there:
-            return False
-        await self._send(there, back=not self._moved_back)
+            return "nothing"
+        await self._send(there, back=not back)
         self._cockpit.screen.query_one(CallList).select(there[0], by_hand=True)
-        return True
+        return "undone"
 
     async def _send(self, call_ids: Sequence[str], *, back: bool) -> list[str]:
         """Move calls, and tell of it. Returns those that were moved."""

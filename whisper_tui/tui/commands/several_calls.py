@@ -19,6 +19,7 @@ from whisper_tui.tui.cockpit_context import CockpitContext
 from whisper_tui.tui.command_definition import Command
 from whisper_tui.tui.commands.approve_deny import DecisionCommands
 from whisper_tui.tui.commands.aside_commands import AsideCommands
+from whisper_tui.tui.commands.undo_approval import Outcome
 
 if TYPE_CHECKING:
     from whisper_tui.tui.dialogs.decision_dialogs import BatchChoice, SessionDenialChoice
@@ -151,6 +152,9 @@ class MarkCommands:
                 await supervision.decide(record.id, decision, me, record.seen_digest())
             except WhisperError as error:
                 failures.append((record.id, error_text(error)))
+            else:
+                if isinstance(decision, Approve):
+                    self._decisions.undoing.approved(record.id, decision)
         done = "approved" if isinstance(decision, Approve) else "denied"
         self._cockpit.tell(f"{count(len(records) - len(failures), 'call')} {done}.")
         self._unmark([record.id for record in records])
@@ -245,6 +249,18 @@ class SessionDenialCommands:
             await cockpit.supervision.deny_for_session(session_id, choice.words, choice.reason, cockpit.me)
         except WhisperError as error:
             cockpit.tell(error_text(error), severity="error")
+        else:
+            self._decisions.undoing.remember(lambda: self._undo(session_id, choice.words))
+
+    async def _undo(self, session_id: str, words: Words) -> Outcome:
+        """Lift a denial that was given here."""
+        for denial in self._cockpit.board.denials_of(session_id):
+            if denial.words == words:
+                await self._cockpit.supervision.lift_denial(denial.id, self._cockpit.me)
+                said = " ".join(masked_words(words))
+                self._cockpit.tell(f"Calls that begin with {said!r} are no longer denied automatically.")
+                return "undone"
+        return "nothing"
 
     async def _lift(self, session_id: str) -> None:
         cockpit = self._cockpit

@@ -1,4 +1,4 @@
-"""Undo of approvals: within the undo window before they are sent, and later until the call has started."""
+"""Undo of what was done here last; an approval is held back for its undo window before it is sent."""
 
 import math
 from collections.abc import Awaitable, Callable, Iterator
@@ -11,7 +11,7 @@ from whisper_tui.model.decision import Approve
 from whisper_tui.model.errors import WhisperError
 from whisper_tui.model.masking import masked_command
 from whisper_tui.model.shown_rules import SAVED_WITH, RuleDraft, RuleList, ShownRule
-from whisper_tui.model.state import CallRecord, Held, Queued
+from whisper_tui.model.state import CallRecord, Ended, Held, Queued
 from whisper_tui.model.text import visible
 from whisper_tui.model.verdict import is_grave
 from whisper_tui.present.command_text import one_line
@@ -19,22 +19,17 @@ from whisper_tui.present.quantities import count
 from whisper_tui.present.words import error_text
 from whisper_tui.tui.cockpit.call_list import CallList
 from whisper_tui.tui.cockpit_context import CockpitContext
-from whisper_tui.tui.command_definition import Command
+from whisper_tui.tui.command_definition import Command, can_take_back, in_force
+from whisper_tui.tui.commands.change_taker import ChangeTaker
 
 COMMANDS: tuple[Command, ...] = (
     Command(
         "undo",
         "u",
-        "Undo approval",
-        "Undo the last approval, while it is pending or its call has not started; else bring back what was set aside.",
+        "Undo",
+        "Undo what was done here last: an approval, also one for later calls, the changes of its call, or a move.",
         "Decide",
-    ),
-    Command(
-        "revoke-latest",
-        "X",
-        "Revoke rule",
-        "Revoke the latest standing approval, or remove the rule that was saved last.",
-        "Decide",
+        also="revoke withdraw take back bring back",
     ),
 )
 
@@ -124,6 +119,11 @@ class UndoWindow:
         return dropped
 
 
+Outcome = Literal["undone", "stays", "nothing"]
+"""How an attempt to undo ended: it is undone, it is asked about or more of it is left, or there is nothing left."""
+Deed = Callable[[], Awaitable[Outcome]]
+MOST_DEEDS = 20
+
 TICK_S = 0.1
 """Seconds between two looks for due approvals."""
 WITHDRAWN_REASON = "The human withdrew the approval before the command started."
@@ -148,12 +148,13 @@ class UndoCommands:
         # Here and not in the supervisor, where a command could start after everyone had left (decision 23).
         self._window = UndoWindow(cockpit.clock)
         self._timer: Timer | None = None
-        self.undo_move: Callable[[], Awaitable[bool]] | None = None
-        """Takes back what was set aside or brought back last; returns False if there is nothing to take back."""
+        self._taker = ChangeTaker(cockpit)
+        self._deeds: list[Deed] = []
+        """How what was done here is undone, the newest last."""
 
     def commands(self) -> dict[str, Callable[[], object]]:
         """Return the function of each command, by its id."""
-        return {"undo": self.undo, "revoke-latest": self.revoke_latest}
+        return {"undo": self.undo}
 
     @property
     def farewell(self) -> str:
@@ -200,8 +201,16 @@ class UndoCommands:
             )
             self._changed()
 
+    def remember(self, deed: Deed) -> None:
+        """Remember how something is undone that was done now."""
+        self._deeds = [*self._deeds[1 - MOST_DEEDS :], deed]
+
+    def approved(self, call_id: str, decision: Approve) -> None:
+        """Remember an approval that was sent."""
+        self.remember(lambda: self._undo_approval(call_id, decision))
+
     async def undo(self) -> None:
-        """Cancel the latest pending approval, else withdraw a phone's yes, a queued call, or undo a move."""
+        """Cancel the latest pending approval, else withdraw a phone's yes, else undo what was done last."""
         newest = self._window.newest()
         if newest is not None:
             self._window.cancel(newest.record.id)
@@ -213,17 +222,47 @@ class UndoCommands:
         if (promised := self._promised(record)) is not None:
             await self._withdraw_yes(promised)
             return
-        if record is None or not isinstance(record.state, Held | Queued):
-            if self.undo_move is not None and await self.undo_move():
-                return
-            self._cockpit.tell("Nothing to undo: no approval is pending, and the selected call is not in the queue.")
-            return
         try:
-            await self._cockpit.supervision.withdraw(record.id, WITHDRAWN_REASON)
+            while self._deeds:
+                outcome = await self._deeds[-1]()
+                if outcome != "stays":
+                    self._deeds.pop()
+                if outcome != "nothing":
+                    return
+            if record is not None and isinstance(record.state, Held | Queued):
+                await self._withdraw(record.id)
+            else:
+                key = in_force(self._cockpit.screen.app).by_id("rules").key_name
+                self._cockpit.tell(f"Nothing was done here that could be undone; {key} lists approvals and rules.")
         except WhisperError as error:
             self._cockpit.tell(error_text(error), severity="warning")
-        else:
-            self._cockpit.tell(f"Call {record.id} will not run: its approval was withdrawn, and the agent is told.")
+
+    async def _withdraw(self, call_id: str) -> None:
+        await self._cockpit.supervision.withdraw(call_id, WITHDRAWN_REASON)
+        self._cockpit.tell(f"Call {call_id} will not run: its approval was withdrawn, and the agent is told.")
+
+    async def _undo_approval(self, call_id: str, decision: Approve) -> Outcome:
+        """Undo an approval: what it allows later first, then its run or the changes of it."""
+        record = self._cockpit.board.calls.get(call_id)
+        if record is None:
+            return "nothing"
+        if isinstance(record.state, Held | Queued):
+            await self._withdraw(call_id)
+            await self._revoke(record)
+            return "undone"
+        if decision.remember is not None and await self._revoke(record):
+            # The next key undoes what the call itself has changed.
+            return "stays"
+        if not isinstance(record.state, Ended):
+            ends = in_force(self._cockpit.screen.app).by_id("signal").key_name
+            self._cockpit.tell(f"Call {call_id} has started: {ends} ends it, and then its changes can be undone.")
+            self._cockpit.screen.query_one(CallList).select(call_id, by_hand=True)
+            return "stays"
+        if not can_take_back(record) or not record.has_changed:
+            return "nothing"
+        self._cockpit.screen.query_one(CallList).select(call_id, by_hand=True)
+        await self._taker.take_back(record)
+        return "stays"
 
     def _promised(self, shown: CallRecord | None) -> str | None:
         """Return the call whose yes is withdrawn: the one on the screen, or the newest. None: no phone has said yes."""
@@ -241,34 +280,27 @@ class UndoCommands:
             self._cockpit.screen.query_one(CallList).select(call_id, by_hand=False)
             self._cockpit.tell(f"The yes of the phone to call {call_id} is withdrawn: it still waits for you.")
 
-    async def revoke_latest(self) -> None:
-        """Undo what was allowed for later calls last, in whatever session: a standing approval or a rule."""
+    async def _revoke(self, record: CallRecord) -> bool:
+        """Revoke what the approval of a call allows later: a standing approval or a rule. False: it is gone."""
         supervision, me = self._cockpit.supervision, self._cockpit.me
-        try:
-            standing = [grant for grant in await supervision.grants() if grant.revoked_at is None]
-            latest = max(standing, key=lambda grant: grant.granted_at, default=None)
-            saved = max(self._saved_rules(await supervision.rule_list()), key=lambda each: each[0], default=None)
-            if saved is not None and (latest is None or saved[0] > latest.granted_at):
-                await supervision.replace_rule(saved[2], None, me)
-                told = f"Removed the rule that was saved last: {visible(saved[1].subject)}"
-            elif latest is not None:
-                await supervision.revoke(latest.id, me)
-                command = "".join(span.text for span in one_line(masked_command(latest.spec.command)))
-                told = f"Revoked the standing approval of call {latest.from_call}: {command}"
-            else:
-                told = "No standing approval is left to revoke, and no rule that was saved here."
-        except WhisperError as error:
-            self._cockpit.tell(error_text(error), severity="warning")
-        else:
-            self._cockpit.tell(told)
+        for grant in await supervision.grants():
+            if grant.from_call == record.id and grant.revoked_at is None:
+                await supervision.revoke(grant.id, me)
+                command = "".join(span.text for span in one_line(masked_command(grant.spec.command)))
+                self._cockpit.tell(f"Revoked the standing approval of call {record.id}: {command}")
+                return True
+        for rule, draft in self._saved_rules(await supervision.rule_list(), record.id):
+            await supervision.replace_rule(draft, None, me)
+            self._cockpit.tell(f"Removed the rule that was saved with call {record.id}: {visible(rule.subject)}")
+            return True
+        return False
 
-    def _saved_rules(self, listed: RuleList) -> Iterator[tuple[float, ShownRule, RuleDraft]]:
-        """Yield the rules that were saved with approvals of calls on the board, with the times of these."""
+    def _saved_rules(self, listed: RuleList, call_id: str) -> Iterator[tuple[ShownRule, RuleDraft]]:
+        """Yield the rules that were saved with the approval of a call."""
         for rule in listed.rules:
-            before, _, call_id = str(rule.definition.get("justification", "")).partition(SAVED_WITH)
-            record = self._cockpit.board.calls.get(call_id) if not before and call_id else None
-            if record is not None and record.decided_at is not None and rule.removable and not rule.disabled:
-                yield record.decided_at, rule, RuleDraft(effect=rule.effect, definition=rule.definition)
+            before, _, saved_with = str(rule.definition.get("justification", "")).partition(SAVED_WITH)
+            if not before and saved_with == call_id and rule.removable and not rule.disabled:
+                yield rule, RuleDraft(effect=rule.effect, definition=rule.definition)
 
     def _tick(self) -> None:
         for pending in self._window.pop_due():

@@ -28,7 +28,8 @@ from whisper_tui.tui.cockpit.call_card import RevealedSecrets, answer_paragraphs
 from whisper_tui.tui.cockpit.preview_card import PreviewFacts
 from whisper_tui.tui.cockpit_context import CockpitContext
 from whisper_tui.tui.command_definition import can_take_back, in_force
-from whisper_tui.tui.commands.change_commands import ChangeTaker, go_to_place
+from whisper_tui.tui.commands.change_commands import go_to_place
+from whisper_tui.tui.commands.change_taker import ChangeTaker
 from whisper_tui.tui.commands.run_commands import request_of, why_not_again
 from whisper_tui.tui.dialogs.dialog import Dialog, StyleFiles
 from whisper_tui.tui.dialogs.file_dialogs import ask_for_export
