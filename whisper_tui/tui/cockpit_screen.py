@@ -122,8 +122,8 @@ class CockpitScreen(KeyedScreen):
 
     def _commands(self) -> dict[str, Callable[[], object]]:
         # A waiting call is never hidden: it is decided about by what is seen of it (decision 23).
-        self._input = InputCommands(self, self.decisions)
         self._zoom = PaneZoom(self, ("#call",), "#output", ("#left",), lambda: _waits(self.shown))
+        self._input = InputCommands(self, self.decisions, self._zoom)
         groups = (
             self.decisions,
             self._aside,
@@ -381,6 +381,10 @@ class CockpitScreen(KeyedScreen):
         self.query_one(CallList).show(self._roster, self.query_one(CallList).selected)
         self.refresh_call()
         self.refresh_status()
+
+    @on(TerminalPane.TypingEnded)
+    def _typing_ended(self) -> None:
+        self._input.typing_ended()
 
     @on(SearchBar.SearchRequested)
     def _search_wanted(self, message: SearchBar.SearchRequested) -> None:

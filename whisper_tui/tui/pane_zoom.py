@@ -52,6 +52,11 @@ class PaneZoom:
             self._chosen = "call" if any(widget.has_focus_within for widget in self._calls) else "output"
         self._go_to((self.level + by) % LEVELS)
 
+    def fill(self, pane: Pane) -> None:
+        """Give a pane the whole screen."""
+        self._chosen = pane
+        self._go_to(LEVELS - 1)
+
     def back(self) -> bool:
         """Return to the usual arrangement. Return False if nothing was zoomed."""
         if self.level == 0:

@@ -22,6 +22,7 @@ from whisper_tui.tui.commands.approve_deny import DecisionCommands
 from whisper_tui.tui.output.ansi import PLAIN, read_line
 from whisper_tui.tui.output.output_area import OutputArea
 from whisper_tui.tui.output.output_bars import UsageLine
+from whisper_tui.tui.pane_zoom import PaneZoom
 
 if TYPE_CHECKING:
     from whisper_tui.tui.dialogs.run_dialogs import InputRequest, LeftBehindChoice, Readiness, SignalRequest
@@ -30,7 +31,7 @@ TERMINAL = Command(
     "terminal",
     "T",
     "Terminal",
-    "Send every key to the command in its terminal, and the mouse if it asks for it; Ctrl+] ends this.",
+    "Send every key to the command, whose terminal gets the whole screen, and the mouse; Ctrl+] ends this.",
     "Run",
     "terminal",
 )
@@ -86,9 +87,13 @@ NOTHING_UNSENT = ("", "")
 class InputCommands:
     """Carries out the commands that type into a run."""
 
-    def __init__(self, cockpit: CockpitContext, decisions: DecisionCommands) -> None:
+    def __init__(self, cockpit: CockpitContext, decisions: DecisionCommands, zoom: PaneZoom) -> None:
+        """`zoom` gives the terminal the whole screen while keys go to it."""
         self._cockpit = cockpit
         self._decisions = decisions
+        self._zoom = zoom
+        self._filled = False
+        """True while the terminal has the whole screen because keys go to it."""
         self._unsent = NOTHING_UNSENT
         """The call and the line that could not be sent to it last: the next dialog about that call begins with it."""
 
@@ -97,11 +102,20 @@ class InputCommands:
         return {"type": self.type, "terminal": self.use_terminal}
 
     def use_terminal(self) -> None:
-        """Send every key except Ctrl+] to the terminal of the run."""
+        """Send every key except Ctrl+] to the terminal of the run, which gets the whole screen for that."""
         area = self._cockpit.screen.query_one(OutputArea)
         if not area.as_screen:
             area.choose_next()
+        if self._zoom.level == 0:
+            self._filled = True
+            self._zoom.fill("output")
         area.terminal.begin_typing()
+
+    def typing_ended(self) -> None:
+        """Return to the arrangement from before."""
+        if self._filled:
+            self._filled = False
+            self._zoom.back()
 
     def use_terminal_of_approved(self) -> bool:
         """Open the terminal of the call that was approved here last, once it runs. False: there is no such terminal.

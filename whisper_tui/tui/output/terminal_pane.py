@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
 from textual import events
+from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
 from textual.worker import Worker
@@ -108,6 +109,9 @@ class TerminalPane(Widget, can_focus=True):
         """Return the text of the screen without colours."""
         return self._feed.emulator.text() if self._feed is not None else ""
 
+    class TypingEnded(Message):
+        """Keys go to the cockpit again."""
+
     def begin_typing(self) -> None:
         """Enter terminal mode: every key goes to the command."""
         self.screen.set_focus(self)
@@ -119,6 +123,7 @@ class TerminalPane(Widget, can_focus=True):
         """Leave terminal mode."""
         if self.typing:
             self.typing = False
+            self.post_message(self.TypingEnded())
             self.release_mouse()
             self.screen.refresh_bindings()
             self.refresh()
