@@ -316,7 +316,7 @@ class CallCard:
                     *self.revealed.note(record, self._key_of("reveal")),
                 ),
                 effects=effects.paragraphs,
-                undo=() if previewed else undo_paragraphs(record, keys["approve-undoable"]),
+                undo=() if previewed else undo_paragraphs(record, keys["approval-way"]),
                 texts=effects.texts,
                 steps=effects.steps,
                 findings=effects.told,
