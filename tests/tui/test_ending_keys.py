@@ -50,7 +50,7 @@ async def test_the_end_of_a_run_with_a_severe_risk_is_asked_for_twice() -> None:
     async with open_cockpit(scenario) as cockpit:
         await cockpit.select(call_id)
         await cockpit.press("x", "enter")
-        await cockpit.sees("leaves half of what it does. Press Enter again to end it.")
+        await cockpit.sees("Enter again to end it.")
         assert cockpit.record(call_id).signals == ()
         await cockpit.press("enter")
         await cockpit.until(lambda: cockpit.record(call_id).signals == (15,))

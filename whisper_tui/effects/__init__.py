@@ -109,7 +109,7 @@ def _gathered(
 
 
 class _Parts:
-    """What each of the commands between the operators of a text does, with all that it runs in turn."""
+    """The effect of each command between the operators of a text, with all that it runs in turn."""
 
     def __init__(self, changes: Changes, walk: TextWalk) -> None:
         self._changes, self._walk = changes, walk

@@ -44,7 +44,7 @@ MORE_CODE = "more code that it may run"
 
 
 _MARKS: dict[str, StepMark] = {"files": "writes", "git": "writes", "hosts": "network"}
-"""What may happen where it cannot be stated; `unknown` is anything else."""
+"""Things that may happen where they cannot be stated; `unknown` is anything else."""
 
 
 class ReadScript(NamedTuple):
@@ -94,7 +94,7 @@ class Changes:
         self.script = ""
         """The script whose commands are looked at. Empty: they are those of the call."""
         self.marks: set[StepMark] = set()
-        """What the command that is looked at does, also where an entry of another one says so already."""
+        """The effects of the command that is looked at, also where an entry of another one says so already."""
         self._diffs = 0
 
     def unknown(self, step: Step | None, about: str, reason: str) -> None:

@@ -52,7 +52,7 @@ class ApprovalChoice:
 
     @property
     def words(self) -> str:
-        """What follows of the approval that would not follow of a usual one. Empty: it is the usual one."""
+        """Consequences of the approval that a usual one does not have. Empty: it is the usual one."""
         later = "later ones run normally" if self.reach != "once" and self.way in {"as previewed", "held back"} else ""
         parts = [self._reach_words(), self._way_words(), later]
         return "; ".join(part for part in parts if part)

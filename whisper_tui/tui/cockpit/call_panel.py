@@ -185,7 +185,7 @@ class CardParts(NamedTuple):
     nothing_there: bool = False
     """True if nothing exists of what the call deletes."""
     steps: tuple[StepEffect, ...] = ()
-    """What each command of a chain does."""
+    """The effect of each command of a chain."""
     choice: ApprovalChoice | None = None
     """How the call would be approved. None: it does not wait."""
 

@@ -30,7 +30,7 @@ class EffectRows(NamedTuple):
     texts: tuple[Paragraph, ...] = ()
     """The differences and the code, which come last: they may be long, and push no other row off the screen."""
     steps: tuple[StepEffect, ...] = ()
-    """What each command of a chain does, for the lines of the command."""
+    """The effect of each command of a chain, for the lines of the command."""
 
 
 def effect_rows(

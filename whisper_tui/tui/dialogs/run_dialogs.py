@@ -291,7 +291,7 @@ class SignalScreen(Dialog[SignalRequest]):
 
     @property
     def _request(self) -> SignalRequest | None:
-        """What the highlighted row sends."""
+        """The signal of the highlighted row."""
         at = self.query_one(OptionList).highlighted
         if at is None:
             return None
