@@ -14,6 +14,7 @@ import sys
 import tempfile
 import traceback
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -238,9 +239,13 @@ def _same(one: Tree, other: Tree, what: str) -> None:
     assert not differing, f"{what}: {differing}"
 
 
-async def failures(runs: int, first: int | None = None) -> list[int]:
-    """Run sequences that were never run before, or certain ones. Return the seeds of those that fail."""
-    seeds = [first] if first is not None else random.SystemRandom().sample(range(10**9), runs)
+def fresh(runs: int) -> list[int]:
+    """Seeds of sequences that were never run before."""
+    return random.SystemRandom().sample(range(10**9), runs)
+
+
+async def failures(seeds: Sequence[int]) -> list[int]:
+    """Run sequences. Return the seeds of those that fail."""
     failed, counted = [], Counter[str]()
     with tempfile.TemporaryDirectory() as place:
         live = LiveBench(Path(place).resolve())
@@ -273,7 +278,8 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=300)
     parser.add_argument("--seed", type=int)
     options = parser.parse_args()
-    sys.exit(bool(asyncio.run(failures(options.runs, options.seed))))
+    seeds = fresh(options.runs) if options.seed is None else [options.seed]
+    sys.exit(bool(asyncio.run(failures(seeds))))
 
 
 if __name__ == "__main__":

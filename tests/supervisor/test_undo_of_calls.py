@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -18,9 +19,12 @@ from whisper_tui.tools.agent_text import agent_note
 pytestmark = needs_overlays
 
 
-@pytest.mark.parametrize("runs", [6, pytest.param(300 if EXHAUSTIVE else 12, marks=pytest.mark.slow)])
-async def test_random_sequences_of_two_agents_and_a_human(runs: int) -> None:
-    assert await random_undos.failures(runs) == []
+SEQUENCES = [range(6), pytest.param(random_undos.fresh(300) if EXHAUSTIVE else range(6, 18), marks=pytest.mark.slow)]
+
+
+@pytest.mark.parametrize("seeds", SEQUENCES, ids=["few", "many"])
+async def test_random_sequences_of_two_agents_and_a_human(seeds: Sequence[int]) -> None:
+    assert await random_undos.failures(seeds) == []
 
 
 async def run(live: LiveBench, session: str, text: str) -> str:
