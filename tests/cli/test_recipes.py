@@ -26,6 +26,13 @@ def recipe(title: str, language: str = "sh") -> str:
     return found[1]
 
 
+@pytest.fixture(autouse=True)
+def without_make(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A make that was started by another one prints where it works."""
+    for name in ("MAKEFLAGS", "MAKELEVEL", "MFLAGS"):
+        monkeypatch.delenv(name, raising=False)
+
+
 @pytest.fixture
 def shop(instance: Instance) -> Iterator[Instance]:
     """The instance of somebody who has set nothing, and a project with tests."""

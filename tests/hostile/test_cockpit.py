@@ -150,7 +150,6 @@ async def test_running_and_background_processes_are_shown_with_escaped_text(text
         shown = await read_through(cockpit, cockpit.screen.query_one("#call-detail", ParagraphsView))
         assert missing(shown, [f"behind {text}", f"gave up {text}", short_name(f"who {text}")]) == []
         await in_dialog(cockpit, "b")
-        await in_dialog(cockpit, "k")
         await in_dialog(cockpit, "x")
         for key in ("Z", "w", "W", "#", "#", "o", "o", "ctrl+f"):
             await cockpit.press(key)

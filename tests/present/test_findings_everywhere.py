@@ -7,9 +7,9 @@ from whisper_tui.model.phone import PhoneCall
 from whisper_tui.model.phone_facts import ShownFacts
 from whisper_tui.model.state import CallRecord, Waiting
 from whisper_tui.model.verdict import Risk, Verdict
+from whisper_tui.policy.risks.call_risks import PAST_HOOK
 from whisper_tui.present import phone_text
 from whisper_tui.present.security_text import risk_line
-from whisper_tui.supervisor.approvals.judge import PAST_HOOK
 from whisper_tui.tui.dialogs.decision_dialogs import batch_paragraphs
 
 NETWORK = Risk(id="network", sentence="Uses the network (`curl`)")

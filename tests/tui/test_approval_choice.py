@@ -10,7 +10,7 @@ from whisper_tui.model.decision import Approve
 from whisper_tui.model.event import Judged
 from whisper_tui.model.run import Sandbox
 from whisper_tui.model.state import Waiting
-from whisper_tui.model.verdict import Verdict
+from whisper_tui.model.verdict import Resolved, Verdict
 
 WIDE = (180, 50)
 
@@ -76,7 +76,7 @@ async def test_a_call_that_changes_is_approved_as_usual() -> None:
         await press(cockpit, "F")
         await cockpit.sees("F once [session]")
         verdict = Verdict(kind="ask", reason="another reason")
-        scenario.supervisor.happen(Judged(at=scenario.clock(), call_id=call_id, verdict=verdict, resolved=None))
+        scenario.supervisor.happen(Judged(at=scenario.clock(), call_id=call_id, verdict=verdict, resolved=Resolved()))
         await cockpit.sees("F [once] session")
 
 

@@ -163,7 +163,7 @@ async def test_u_in_the_table_clears_the_marks_and_decides_nothing() -> None:
 
 @pytest.mark.slow
 async def test_clicks_mark_and_confirm() -> None:
-    async with open_cockpit(three_waiting(), size=(200, 60)) as cockpit:
+    async with open_cockpit(three_waiting(), size=(260, 60)) as cockpit:
         await cockpit.select("1")
         await cockpit.click("#do-mark")
         await cockpit.sees("1 call marked")

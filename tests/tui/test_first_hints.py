@@ -27,8 +27,8 @@ async def test_the_first_approval_says_how_it_is_undone_and_the_next_one_does_no
         async with open_cockpit(workday(), undo=UNDO, guidance=Guidance(hints=hints)) as cockpit:
             await approve(cockpit)
             if not number:
-                await cockpit.sees("u undoes an approval")
-            assert ("u undoes an approval" in toast_text(cockpit.app)) is (number == 0)
+                await cockpit.sees("u undoes what was done here last")
+            assert ("u undoes what was done here last" in toast_text(cockpit.app)) is (number == 0)
     assert (tmp_path / "hints").read_text() == "undo\n"
 
 
@@ -43,14 +43,14 @@ async def test_a_run_in_a_terminal_says_how_to_type_into_it_one_hint_at_a_time()
 async def test_the_first_rule_on_offer_says_what_it_is(tmp_path: Path) -> None:
     scenario = in_directory(tmp_path, "npm run build", ("npm", "run", "build"))
     async with open_cockpit(scenario, guidance=Guidance(hints=FirstHints(()))) as cockpit:
-        await cockpit.sees("l approves this call and saves a rule")
+        await cockpit.sees("F F chooses to save the rule")
 
 
 async def test_a_hint_names_the_keys_in_force() -> None:
     keys = keymap("default", {"undo": "F9"})
     async with open_cockpit(workday(), undo=UNDO, keys=keys, guidance=Guidance(hints=FirstHints(()))) as cockpit:
         await approve(cockpit)
-        await cockpit.sees("F9 undoes an approval")
+        await cockpit.sees("F9 undoes what was done here last")
 
 
 def test_a_file_of_hints_that_cannot_be_read_shows_none(tmp_path: Path) -> None:

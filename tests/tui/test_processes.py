@@ -308,7 +308,8 @@ async def test_a_background_server_is_shown_with_its_port_and_ended(tmp_path: Pa
         await cockpit.sees(f"listens on 127.0.0.1:{port}")
         await cockpit.press("x")
         await cockpit.sees(f"End call {call}")
-        await cockpit.press("down", "enter")
+        await cockpit.press("down")
+        await cockpit.press("enter")
         await cockpit.until(lambda: not cockpit.board(call).is_open)
 
 

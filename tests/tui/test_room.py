@@ -152,9 +152,9 @@ async def test_details_that_are_below_the_card_come_into_view_with_their_key() -
     async with open_cockpit(workday(), size=(80, 16)) as cockpit:
         await cockpit.select("7")
         await cockpit.settled()
-        assert "Requested" not in cockpit.text()
+        assert "In plain words" not in cockpit.text()
         await cockpit.press("m")
-        await cockpit.sees("Directory   /home/me/garden")
+        await cockpit.sees("In plain words")
 
 
 @pytest.mark.parametrize("size", [(120, 40), (170, 48)])

@@ -269,16 +269,15 @@ def _begin_apply(store: str, plan: Plan, work: TransitionWork, numbers: Sequence
         # What they overwrite is kept since they were made real first, beside that of the changes that stayed applied.
         untimed = _untimed(_partly(plan, plan.undone), applied=False)
         save_state(store, APPLYING, untimed=untimed, chosen=list(numbers), undone=sorted(plan.undone))
-        flush_file_system(store)
-        return
-    remove_tree(os.path.join(store, KEPT))
-    try:
-        work.keep()
-        make_notes(store, len(plan.changes))
-    except OSError as error:
+    else:
         remove_tree(os.path.join(store, KEPT))
-        raise TransitionFailed(f"{_sentence(error)} Nothing was changed.") from error
-    save_state(store, APPLYING, untimed=_untimed(plan.directories, applied=False))
+        try:
+            work.keep()
+            make_notes(store, len(plan.changes))
+        except OSError as error:
+            remove_tree(os.path.join(store, KEPT))
+            raise TransitionFailed(f"{_sentence(error)} Nothing was changed.") from error
+        save_state(store, APPLYING, untimed=_untimed(plan.directories, applied=False))
     flush_file_system(store)
 
 

@@ -388,6 +388,15 @@ def _unseen_script(seen: CommandView) -> tuple[Risk, ...]:
 LONGEST_JUDGED = 10_000
 """Characters beyond which no human can be expected to read a command."""
 
+PAST_HOOK = Risk(
+    id="past-hook",
+    sentence=(
+        "The agent's shell was given this command without an approval: another hook or plugin may have put it in the "
+        "place of an approved one"
+    ),
+)
+"""The risk of every command that reached the agent's shell past its hook (decision 35)."""
+
 ALWAYS_ASKED = frozenset(
     {
         "control-characters", "deceptive-characters", "outside-workspace", "sensitive-write", "several-lines",

@@ -28,8 +28,9 @@ from whisper_tui.model.decision import Grant, SessionDenial, beginnings
 from whisper_tui.model.errors import Refused, Unavailable, WhisperError
 from whisper_tui.model.event import Judged
 from whisper_tui.model.state import CallRecord
-from whisper_tui.model.verdict import OwnShell, Resolved, Risk, UndoPlan, Verdict
+from whisper_tui.model.verdict import OwnShell, Resolved, UndoPlan, Verdict
 from whisper_tui.policy.evaluate import evaluate, undo_plan
+from whisper_tui.policy.risks.call_risks import PAST_HOOK
 from whisper_tui.policy.rules.matching import place_by_rule, reaches
 from whisper_tui.policy.rules.rule import Rule, Rules, UndoneBy, stricter
 from whisper_tui.policy.tool_calls import evaluate_carried_out
@@ -111,15 +112,6 @@ def _docker_problem(spec: CommandSpec, environment: Mapping[str, str]) -> str:
 
 BLOCKED_KEPT = 1000
 """Limit of commands that are remembered because their sandbox blocked something."""
-
-PAST_HOOK = Risk(
-    id="past-hook",
-    sentence=(
-        "The agent's shell was given this command without an approval: another hook or plugin may have put it in the "
-        "place of an approved one"
-    ),
-)
-"""The risk of every command that reached the agent's shell past its hook (decision 35)."""
 
 KILLED = "the supervisor was killed meanwhile, or its journal was changed, so a recorded approval no longer counts"
 """The reason to ask again about an approved call that had not started when the supervisor was killed."""

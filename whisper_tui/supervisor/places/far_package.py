@@ -14,6 +14,7 @@ PARTS = (
     "__init__.py",
     "agents/__init__.py",
     "agents/known_clients.py",
+    "agents/model_instructions.py",
     "model/__init__.py",
     "model/errors.py",
     "system/process_names.py",
