@@ -231,4 +231,4 @@ async def test_a_call_that_has_not_started_can_be_withdrawn() -> None:
 async def test_u_says_that_there_is_nothing_to_undo() -> None:
     async with open_cockpit(workday(), undo=GRAVE) as cockpit:
         await cockpit.press("u")
-        await cockpit.sees("Nothing to undo")
+        await cockpit.sees("Nothing was done here that could be undone")
