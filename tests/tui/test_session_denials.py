@@ -135,7 +135,7 @@ async def test_no_words_deny_nothing() -> None:
 
 @pytest.mark.slow
 async def test_a_click_and_the_palette_open_it_too() -> None:
-    async with open_cockpit(three_waiting(), size=(240, 60)) as cockpit:
+    async with open_cockpit(three_waiting(), size=(320, 60)) as cockpit:
         await cockpit.select("1")
         await cockpit.click("#do-deny-class")
         await cockpit.sees("Deny for session", "also while no cockpit")
