@@ -104,3 +104,13 @@ def instance(tmp_path: Path) -> Iterator[Instance]:
     made = Instance(tmp_path)
     yield made
     made.close()
+
+
+@pytest.fixture
+def changed(instance: Instance) -> Instance:
+    """An instance in which two calls have changed files unasked."""
+    (instance.root / "config" / "rules.toml").write_text('unasked = "workspace"\n')
+    for command in ("echo one > a.txt", "echo two >> a.txt; echo > b.txt"):
+        arguments = json.dumps({"command": command, "description": "a step"})
+        assert instance.run("call", "run_shell_command", arguments).returncode == 0
+    return instance

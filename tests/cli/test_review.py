@@ -9,16 +9,6 @@ from tests.outside import needs_overlays, outside_only
 pytestmark = [outside_only, needs_overlays]
 
 
-@pytest.fixture
-def changed(instance):
-    """An instance in which two calls have changed files unasked."""
-    (instance.root / "config" / "rules.toml").write_text('unasked = "workspace"\n')
-    for command in ("echo one > a.txt", "echo two >> a.txt; echo > b.txt"):
-        arguments = json.dumps({"command": command, "description": "a step"})
-        assert instance.run("call", "run_shell_command", arguments).returncode == 0
-    return instance
-
-
 @pytest.mark.slow
 def test_it_lists_them_and_marks_them_as_seen(changed):
     told = changed.run("review").stdout

@@ -1,22 +1,10 @@
 """`whisper-tui undo` of several calls: one plan that is shown before, and what others have changed is left out."""
 
-import json
-
 import pytest
 
 from tests.outside import needs_overlays, outside_only
 
 pytestmark = [outside_only, needs_overlays]
-
-
-@pytest.fixture
-def changed(instance):
-    """An instance in which two calls have changed files unasked."""
-    (instance.root / "config" / "rules.toml").write_text('unasked = "workspace"\n')
-    for command in ("echo one > a.txt", "echo two >> a.txt; echo > b.txt"):
-        arguments = json.dumps({"command": command, "description": "a step"})
-        assert instance.run("call", "run_shell_command", arguments).returncode == 0
-    return instance
 
 
 @pytest.mark.slow

@@ -45,7 +45,7 @@ def separate(
 
 
 def _is_wanted(change: FileChange, wanted: Sequence[str]) -> bool:
-    return not wanted or any(_is_at(path, each) for path in change.paths for each in wanted) or _is_part(change, wanted)
+    return not wanted or any(is_at(path, each) for path in change.paths for each in wanted) or _is_part(change, wanted)
 
 
 def _is_part(change: FileChange, wanted: Sequence[str]) -> bool:
@@ -54,8 +54,8 @@ def _is_part(change: FileChange, wanted: Sequence[str]) -> bool:
         return False
     return (
         bool(wanted)
-        and not any(_is_at(change.path, each) for each in wanted)
-        and any(_is_at(each, change.path) for each in wanted)
+        and not any(is_at(change.path, each) for each in wanted)
+        and any(is_at(each, change.path) for each in wanted)
     )
 
 
@@ -63,12 +63,13 @@ def _is_hit(change: FileChange, hit: set[str]) -> bool:
     """True if a file of a change, anything in it, or its directory is another."""
     tree = change.old_inside is not None or change.new_inside is not None
     return any(
-        path in hit or os.path.dirname(path) in hit or (tree and any(_is_at(each, path) for each in hit))
+        path in hit or os.path.dirname(path) in hit or (tree and any(is_at(each, path) for each in hit))
         for path in change.paths
     )
 
 
-def _is_at(path: str, top: str) -> bool:
+def is_at(path: str, top: str) -> bool:
+    """True if a path is a directory or in it."""
     return path == top or path.startswith(f"{top.rstrip('/')}/")
 
 

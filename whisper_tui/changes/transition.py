@@ -71,9 +71,7 @@ def conflicts(store: str, plan: Plan) -> list[str]:
     found = _conflicts(plan, numbers)
     if not found:
         return found
-    befores, others = renewed_before(store, plan, numbers)
-    parents = parents_of([plan.changes[number] for number in numbers])
-    inodes = renewed_directories(plan, parents) if plan.state != PREVIEWED else {}
+    befores, others, inodes = _renewed(store, plan, numbers)
     if not befores and not others and not inodes:
         return found
     return _conflicts(_with_inodes(_with_renewed(plan, befores, others), inodes), numbers)
@@ -88,6 +86,15 @@ def undo_conflicts(store: str, plan: Plan) -> list[str]:
     renewed, _ = renewed_results(store, plan, results, chosen)
     inodes = renewed_directories(plan, parents_of([plan.changes[number] for number in chosen]))
     return _undo_conflicts(_with_inodes(plan, inodes), renewed, chosen)
+
+
+def _renewed(
+    store: str, plan: Plan, numbers: Sequence[int]
+) -> tuple[dict[int, Stamp], dict[int, dict[str, Any]], dict[str, int]]:
+    """Return what is, in meaning, as it was before these changes: files, as `renewed_before` does, and directories."""
+    parents = parents_of([plan.changes[number] for number in numbers])
+    inodes = renewed_directories(plan, parents) if plan.state != PREVIEWED else {}
+    return (*renewed_before(store, plan, numbers), inodes)
 
 
 def _with_inodes(plan: Plan, inodes: Mapping[str, int]) -> Plan:
@@ -217,10 +224,7 @@ def _apply(store: str, plan: Plan) -> Plan:
     try:
         return _apply_checked(store, plan)
     except _Touched:
-        numbers = _to_apply(store, plan)
-        befores, others = renewed_before(store, plan, numbers)
-        parents = parents_of([plan.changes[number] for number in numbers])
-        inodes = renewed_directories(plan, parents) if plan.state != PREVIEWED else {}
+        befores, others, inodes = _renewed(store, plan, _to_apply(store, plan))
         if not befores and not others and not inodes:
             raise
         save_renewed(store, befores, others, inodes)

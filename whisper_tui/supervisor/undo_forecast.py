@@ -16,7 +16,7 @@ from whisper_tui.changes import change_records
 from whisper_tui.changes.change_records import load_results
 from whisper_tui.changes.file_trees import Stamp, stamp
 from whisper_tui.changes.meanings import digest_of, load_digests
-from whisper_tui.changes.partial_undo import separate
+from whisper_tui.changes.partial_undo import is_at, separate
 from whisper_tui.effects.changes import diff_of, printable
 from whisper_tui.effects.edit_results import Content, shown_versions
 from whisper_tui.model.call import LARGEST_EDITED, EditAction, EditedFile, FileEdits
@@ -26,7 +26,7 @@ from whisper_tui.model.preview import CallsUndone, ChangeAction, ChangedKind, Le
 from whisper_tui.model.state import CallRecord, Ended
 from whisper_tui.supervisor.edit_history import EditHistory, EditStep
 from whisper_tui.supervisor.runs.kept_changes import KeptChanges
-from whisper_tui.supervisor.runs.preview_changes import ChangedPath, PreviewStore, is_outside
+from whisper_tui.supervisor.runs.preview_changes import ChangedPath, PreviewStore
 from whisper_tui.system.host_files import read_regular
 
 MOST_FILES = 1000
@@ -67,7 +67,7 @@ class _Step(NamedTuple):
 def files_that_stay(record: CallRecord, paths: Sequence[str]) -> Sequence[str] | None:
     """Return the files that stay of an edit that is not undone, since not all of it is wanted. None: all is."""
     files = record.resolved.edits if record.resolved is not None else ()
-    wanted = [file.real for file in files if any(not is_outside(file.real, path) for path in paths)]
+    wanted = [file.real for file in files if any(is_at(file.real, path) for path in paths)]
     return None if len(wanted) == len(files) else wanted
 
 

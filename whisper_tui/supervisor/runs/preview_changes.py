@@ -13,7 +13,7 @@ from typing import NamedTuple
 from whisper_tui.changes import change_records, transition
 from whisper_tui.changes.change_records import FileChange, Plan, load_plan
 from whisper_tui.changes.file_trees import Stamp, stamp
-from whisper_tui.changes.partial_undo import Separated, separate
+from whisper_tui.changes.partial_undo import Separated, is_at, separate
 from whisper_tui.changes.real_paths import KeptContents
 from whisper_tui.effects.changes import diff_of, printable
 from whisper_tui.effects.edit_results import Content, shown_versions
@@ -288,7 +288,7 @@ class PreviewStore:
             mode_before=None if source.before is None else stat.S_IMODE(source.before.mode),
             mode_after=None if row.after is None else stat.S_IMODE(row.after.mode),
             below=0 if row.below else len(inside),
-            outside=is_outside(row.path, workspace),
+            outside=not is_at(row.path, workspace),
             moved_from="" if rename is None else printable(source.path),
             moved_to="" if moved_to is None else printable(self.rows[moved_to].path),
             alike=None if rename is None else rename.alike,
@@ -389,7 +389,7 @@ class PreviewStore:
             size=_size(source.before),
             mode=None if source.before is None else stat.S_IMODE(source.before.mode),
             moved_from="" if rename is None else printable(source.path),
-            inside="" if is_outside(row.path, workspace) else printable(row.path.removeprefix(prefix)),
+            inside=printable(row.path.removeprefix(prefix)) if is_at(row.path, workspace) else "",
         )
         return shown_versions(file, self._old(number), self.content(row, row.after, is_new=True))
 
@@ -489,11 +489,6 @@ def _belongs_to(found: Stamp, owners: Sequence[Sequence[int]]) -> bool:
 
 
 _COUNTED: dict[ChangeAction, str] = {"replaces": "changes", "links": "creates"}
-
-
-def is_outside(path: str, workspace: str) -> bool:
-    """True if a path is outside the workspace."""
-    return path != workspace and not path.startswith(workspace.rstrip("/") + "/")
 
 
 def _rows_of(index: int, change: FileChange) -> Iterator[ChangedPath]:

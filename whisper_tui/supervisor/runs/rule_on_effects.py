@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from whisper_tui.changes import change_records
+from whisper_tui.changes.partial_undo import is_at
 from whisper_tui.effects.file_view import Deadline
 from whisper_tui.effects.git_history import ChangedGitFile, rewritten_history
 from whisper_tui.effects.git_reader import GitReader
@@ -22,7 +23,6 @@ from whisper_tui.supervisor.runs.preview_changes import (
     MOST_NAMED,
     ChangedPath,
     PreviewStore,
-    is_outside,
     named,
 )
 from whisper_tui.system.host_files import read_regular
@@ -177,7 +177,7 @@ class RuleOnEffects:
         return self.workspace.rstrip("/") + "/"
 
     def _matches(self, pattern: str, path: str) -> bool:
-        inside = "" if is_outside(path, self.workspace) else path[len(self.workspace.rstrip("/")) + 1 :]
+        inside = path[len(self.workspace.rstrip("/")) + 1 :] if is_at(path, self.workspace) else ""
         place = FilePlace(path, path, inside)
         return file_matches(pattern, place, self.workspace, self.store.home, wide=False)
 
