@@ -91,7 +91,7 @@ def test_what_was_undone_stands_beside_the_next_answer_unless_that_is_not_wanted
         said.append(allowed(finished(edit(shell, path, new_string=f"goodbye {call}"))).get("additionalContext"))
         path.write_text(f"goodbye {call}\n")
         undone = shell.instance.run("undo", call, *options)
-        assert (undone.stdout, path.read_text()) == (f"Edit {call} was undone\n", "hello\n"), undone.stderr
+        assert (undone.stdout, path.read_text()) == (f"Call {call}: undone\n", "hello\n"), undone.stderr
     last = allowed(finished(edit(shell, path, new_string="goodbye 4")))
     told = "The human has undone the changes of edit {}: notes.txt is as it was before it."
     assert said[0] is None and said[2] is None

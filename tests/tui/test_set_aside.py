@@ -108,7 +108,9 @@ async def test_u_takes_back_what_was_set_aside_and_what_was_brought_back() -> No
         await cockpit.press("u")
         await cockpit.until(lambda: places(cockpit)[1] == [FIRST])
         await cockpit.press("u")
-        await cockpit.sees("Nothing to undo")
+        await cockpit.until(lambda: places(cockpit)[1] == [])
+        await cockpit.press("u")
+        await cockpit.sees("Nothing was done here that could be undone")
 
 
 async def test_u_leaves_what_was_decided_or_withdrawn_meanwhile() -> None:
@@ -120,7 +122,7 @@ async def test_u_leaves_what_was_decided_or_withdrawn_meanwhile() -> None:
         await cockpit.until(lambda: isinstance(cockpit.record(FIRST).state, Ended))
         await cockpit.until(lambda: "Set aside" not in "\n".join(rows(cockpit)))
         await cockpit.press("u")
-        await cockpit.sees("Nothing to undo")
+        await cockpit.sees("Nothing was done here that could be undone")
 
 
 async def test_a_pending_approval_ends_when_its_call_is_set_aside() -> None:
