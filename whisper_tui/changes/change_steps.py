@@ -8,7 +8,7 @@ import os
 import stat
 from contextlib import suppress
 from functools import cached_property
-from typing import BinaryIO
+from typing import NamedTuple
 
 from whisper_tui.changes.change_records import (
     ADD,
@@ -74,6 +74,15 @@ def is_ours(found: Stamp, change: FileChange) -> bool:
 
 _COMPARED = 1 << 16
 """Bytes of a file that are compared at once."""
+
+
+class _Held(NamedTuple):
+    """The content of a file that a kill may have left half written."""
+
+    ours: bool
+    """It is the old content, the new one, or parts of both. Else somebody has worked on it since, and it stays."""
+    unwritten: bool
+    """It begins with the old content: if somebody has changed it, a kill came before the first byte."""
 
 
 class _ChangedSince(Exception):
@@ -375,37 +384,32 @@ class ChangeSteps:
         if (found.inode, found.size, found.mtime) != (before.inode, before.size, before.mtime):
             raise Conflict([change.path])
 
-    def _is_of_others(self, number: int, change: FileChange, file: WrittenFile) -> bool:
-        """True if a file holds something else than its old content, its new one, or parts of both, as a kill leaves it.
-
-        Then somebody has worked on it since, and it stays as it is.
-        """
+    def _held(self, number: int, change: FileChange, fd: int) -> _Held:
+        """Compare a file with its old content and its new one."""
+        parts = begins_old = begins_new = True
         size = 0
         with self.contents.opened(number) as old, open(open_file(change.content, os.O_RDONLY), "rb") as new:
             for one, other in iter(lambda: (old.read(_COMPARED), new.read(_COMPARED)), (b"", b"")):
-                found = file.read(_COMPARED, size)
-                size += len(found)
-                if not min(len(one), len(other)) <= len(found) <= max(len(one), len(other)):
-                    return True
+                found = os.pread(fd, _COMPARED, size)
+                size += max(len(one), len(other))
+                begins_old, begins_new = begins_old and found.startswith(one), begins_new and found.startswith(other)
                 both = zip(found, one.ljust(len(found), b"\0"), other.ljust(len(found), b"\0"), strict=False)
-                if found not in (one, other) and any(byte not in (first, second) for byte, first, second in both):
-                    return True
-            return file.read(1, size) != b""
-
-    def _is_unwritten(self, number: int, change: FileChange, fd: int) -> bool:
-        """True if somebody has changed a file of which a kill came before the first byte: it begins as it did."""
-        if change.before is None or change.after is None:
-            return False
-        with self.contents.opened(number) as old, open(open_file(change.content, os.O_RDONLY), "rb") as new:
-            # Of a file that begins with both, one being a part of the other, the longer one tells.
-            return _begins_with(fd, old) and (change.before.size > change.after.size or not _begins_with(fd, new))
+                parts = parts and min(len(one), len(other)) <= len(found) <= max(len(one), len(other))
+                parts = parts and (
+                    found in (one, other) or all(byte in (first, second) for byte, first, second in both)
+                )
+                if not (parts or begins_old):
+                    break
+        # Of a file that begins with both, one being a part of the other, the longer one tells.
+        is_longer = change.before is not None and change.after is not None and change.before.size > change.after.size
+        return _Held(parts and not os.pread(fd, 1, size), begins_old and (is_longer or not begins_new))
 
     def _require_unwritten(self, number: int, change: FileChange) -> None:
         """Raise `_ChangedSince` unless a file that has taken the place of another one begins as that did."""
         at = self._real.find(change.path)
         try:
             with open(open_file(at[1], os.O_RDONLY, at[0]), "rb") as file:
-                is_unwritten = self._is_unwritten(number, change, file.fileno())
+                is_unwritten = self._held(number, change, file.fileno()).unwritten
         except OSError as error:
             # It is gone, or of another kind.
             raise _ChangedSince from error
@@ -418,8 +422,8 @@ class ChangeSteps:
             raise Conflict([change.path])
         if self.contents.has(number):
             with WrittenFile(at, change.path, before.inode) as file:
-                if begun and self._is_of_others(number, change, file):
-                    if self._is_unwritten(number, change, file.fd):
+                if begun and not (held := self._held(number, change, file.fd)).ours:
+                    if held.unwritten:
                         raise Conflict([change.path])
                     return None
                 if not begun:
@@ -614,8 +618,8 @@ class ChangeSteps:
                 return None
             with writing as file:
                 is_as_made = change.after is not None and is_alike(file.found, change.after)
-                if not is_as_made and self._is_of_others(number, change, file):
-                    if self._is_unwritten(number, change, file.fd):
+                if not is_as_made and not (held := self._held(number, change, file.fd)).ours:
+                    if held.unwritten:
                         return None
                     raise _ChangedSince
                 self.contents.restore(number, file.fd)
@@ -685,16 +689,6 @@ class ChangeSteps:
         """Remove what a rename has put aside, on another file system."""
         if change.op in (ADD, DELETE, REPLACE) and self._real.is_elsewhere(at):
             remove_at(self._part(number, change.path))
-
-
-def _begins_with(fd: int, known: BinaryIO) -> bool:
-    """True if a file begins with all of another one."""
-    offset = 0
-    while part := known.read(_COMPARED):
-        if os.pread(fd, len(part), offset) != part:
-            return False
-        offset += len(part)
-    return True
 
 
 def _is_alone(change: FileChange) -> bool:

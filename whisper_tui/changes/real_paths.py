@@ -270,10 +270,6 @@ class WrittenFile:
         self._lease.end()
         os.close(self.fd)
 
-    def read(self, most: int, offset: int) -> bytes:
-        """Return so many bytes of its content as it is now. By its descriptor: to open it again would end the lease."""
-        return os.pread(self.fd, most, offset)
-
     def finish(self, wanted: Stamp, *, has_attributes: bool) -> Stamp | None:
         """Give it its size and time. Returns the file as it is then. None: mode, owner or attributes may differ."""
         if self.found.size > wanted.size:

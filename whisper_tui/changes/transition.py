@@ -11,7 +11,8 @@ import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from itertools import chain
-from typing import Any, NoReturn
+from types import TracebackType
+from typing import Any, NoReturn, Self
 
 from whisper_tui.changes.change_checks import (
     changed_before_apply,
@@ -48,12 +49,11 @@ from whisper_tui.changes.change_records import (
     save_state,
     stamps_of_rest,
 )
-from whisper_tui.changes.change_steps import is_alike, is_ours
+from whisper_tui.changes.change_steps import ChangeSteps, is_alike, is_ours
 from whisper_tui.changes.file_trees import Stamp, change_mode, remove_tree, stamp
 from whisper_tui.changes.meanings import renewed_before, renewed_directories, renewed_results
 from whisper_tui.changes.real_paths import KEPT, Conflict, RealPaths
 from whisper_tui.changes.step_notes import make_notes
-from whisper_tui.changes.transition_work import TransitionWork
 from whisper_tui.system.syscalls import flush_file_system
 
 
@@ -217,6 +217,80 @@ def _locked(store: str) -> Iterator[None]:
         raise TransitionFailed(f"{_sentence(error)} It can be tried again when that is repaired.") from error
 
 
+_Made = dict[int, Stamp | None]
+"""Files after their steps, by the number of the change. None: a later step may change it, or there is none."""
+
+
+class _Work:
+    """The work of a transition. `numbers`: the changes, in the order of their steps.
+
+    `results`: what an undo must find; None: the changes are made real.
+    """
+
+    def __init__(
+        self,
+        store: str,
+        plan: Plan,
+        numbers: Sequence[int],
+        results: Mapping[int, Result] | None = None,
+        *,
+        resumed: bool = False,
+    ) -> None:
+        self.begun: set[int] = set()
+        """The changes whose steps may have been done, or begun."""
+        self.left: set[int] = set()
+        """The changes that could not be taken back, since somebody has changed their files."""
+        self.real = RealPaths(store, plan.directories)
+        """The opened parents of the steps. Checks open their own: a parent is looked at again before the first step."""
+        self._store = store
+        self._plan = plan
+        self._numbers = numbers
+        self._results = results
+        self._resumed = resumed
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.real.close()
+
+    def keep(self) -> None:
+        """Keep what the steps overwrite. Raises `OSError`."""
+        changes = self._plan.changes
+        with RealPaths(self._store, self._plan.directories) as checked:
+            steps = ChangeSteps(self._store, checked)
+            if any(change.op == DELETE for change in changes):
+                steps.contents.make_groups(len(changes))
+            for number in self._numbers:
+                steps.keep(number, changes[number])
+            steps.contents.save()
+
+    def make(self) -> _Made:
+        """Make all steps. Raises `OSError` and `Conflict`: then those that `begun` names may be done."""
+        made: _Made = {}
+        steps = ChangeSteps(self._store, self.real, resumed=self._resumed)
+        for number in self._numbers:
+            self.begun.add(number)
+            change = self._plan.changes[number]
+            if self._results is None:
+                made[number] = steps.make_real(number, change)
+            else:
+                made[number] = steps.take_back(number, change, self._results[number])
+        self.left = steps.left
+        return made
+
+    def make_again(self) -> _Made:
+        """Make the changes real again whose undoing was begun, in their order. Raises `OSError` and `Conflict`."""
+        steps = ChangeSteps(self._store, self.real, resumed=True)
+        found = self._results or {}
+        return {
+            number: steps.make_again(number, self._plan.changes[number], found[number].found)
+            for number in sorted(self.begun)
+        }
+
+
 # Applying
 
 
@@ -241,11 +315,9 @@ def _to_apply(store: str, plan: Plan) -> Sequence[int]:
 
 def _apply_checked(store: str, plan: Plan) -> Plan:
     resumed, numbers = plan.state == APPLYING, _to_apply(store, plan)
-    with TransitionWork(store, plan, numbers, resumed=resumed) as work:
+    with _Work(store, plan, numbers, resumed=resumed) as work:
         if not resumed:
-            changed = replaced_directories(plan, numbers) if plan.undone else changed_directories(plan)
-            found = _unique(plan.meanwhile, changed, work.check())
-            if found:
+            if found := _conflicts(plan, numbers):
                 raise _Touched(found, load_state(store).get("left", ()))
             _begin_apply(store, plan, work, numbers)
         untimed = set(load_state(store).get("untimed", ()))
@@ -267,7 +339,7 @@ def _apply_checked(store: str, plan: Plan) -> Plan:
     return plan._replace(state=APPLIED, undone=frozenset())
 
 
-def _begin_apply(store: str, plan: Plan, work: TransitionWork, numbers: Sequence[int]) -> None:
+def _begin_apply(store: str, plan: Plan, work: _Work, numbers: Sequence[int]) -> None:
     """Keep what the steps overwrite, and announce them: all of it is on the disk before the first step."""
     if plan.undone:
         # What they overwrite is kept since they were made real first, beside that of the changes that stayed applied.
@@ -356,9 +428,8 @@ def _undo(store: str, plan: Plan, results: dict[int, Result], chosen: Sequence[i
 
 
 def _undo_checked(store: str, plan: Plan, results: dict[int, Result], chosen: Sequence[int]) -> Plan:
-    with TransitionWork(store, plan, chosen[::-1], results) as work:
-        found = _unique(work.check(), replaced_directories(plan, chosen))
-        if found:
+    with _Work(store, plan, chosen[::-1], results) as work:
+        if found := _undo_conflicts(plan, results, chosen):
             raise _Touched(found)
         _begin_undo(store, plan, chosen)
         try:
@@ -376,7 +447,7 @@ def _begin_undo(store: str, plan: Plan, chosen: Sequence[int]) -> None:
     flush_file_system(store)
 
 
-def _make_again(store: str, plan: Plan, results: dict[int, Result], work: TransitionWork, error: OSError) -> NoReturn:
+def _make_again(store: str, plan: Plan, results: dict[int, Result], work: _Work, error: OSError) -> NoReturn:
     """Make real again what was undone before a step failed. Raises the reason in any case."""
     untimed = set(load_state(store)["untimed"])
     try:
@@ -397,11 +468,11 @@ def _make_again(store: str, plan: Plan, results: dict[int, Result], work: Transi
 
 
 def _resume_undo(store: str, plan: Plan, results: dict[int, Result]) -> Plan:
-    with TransitionWork(store, plan, load_state(store)["chosen"][::-1], results) as work:
+    with _Work(store, plan, load_state(store)["chosen"][::-1], results) as work:
         return _take_back(store, plan, results, work)
 
 
-def _take_back(store: str, plan: Plan, results: dict[int, Result], work: TransitionWork) -> Plan:
+def _take_back(store: str, plan: Plan, results: dict[int, Result], work: _Work) -> Plan:
     """Undo the changes that the state names.
 
     Raises `Conflict` if somebody has changed files since that was begun: these stay applied. A rollback leaves them as

@@ -39,7 +39,7 @@ PREVIEWS = (
     Mutation(
         "work of others in a file after a kill",
         "whisper_tui.changes.change_steps.ChangeSteps._write",
-        "begun and self._is_of_others(number, change, file)",
+        "begun and not (held := self._held(number, change, file.fd)).ours",
         "False",
         (TRANSITION + "test_what_is_added_after_a_kill_to_a_file_that_was_written_stays",),
     ),
