@@ -77,9 +77,9 @@ PHONES = (
     ),
     Mutation(
         "the phone has verified its user",
-        KEYS + "_verified_assertion",
-        "require_user_verification=True",
-        "require_user_verification=False",
+        KEYS + "_expected",
+        "True",
+        "False",
         (WRONG + "[flags0]",),
     ),
     Mutation(

@@ -7,16 +7,18 @@ from typing import Any
 
 import pytest
 
+from tests.supervisor.phones import conftest as phones
 from tests.supervisor.phones.authenticator import Authenticator
-from tests.supervisor.phones.conftest import PhoneBench
 from whisper_tui.model.evidence import CallFound, DecisionFound, EvidenceReport
 from whisper_tui.supervisor.evidence.bundle_lines import BundleLine, Closing, parsed, spelled
 from whisper_tui.supervisor.evidence.bundle_writer import EvidenceWriter, Written, write_file
 from whisper_tui.supervisor.evidence.evidence_check import check_evidence
 from whisper_tui.supervisor.journal.sqlite_file import Head
 
+key = phones.key
 
-class EvidenceBench(PhoneBench):
+
+class EvidenceBench(phones.PhoneBench):
     """A supervisor, and the evidence about its calls."""
 
     @property
@@ -73,8 +75,3 @@ async def bench(tmp_path: Path) -> AsyncIterator[EvidenceBench]:
     await made.open()
     yield made
     await made.supervisor.close()
-
-
-@pytest.fixture
-def key() -> Authenticator:
-    return Authenticator()

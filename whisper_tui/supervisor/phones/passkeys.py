@@ -8,7 +8,8 @@ import base64
 import binascii
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -99,6 +100,9 @@ def sign_in_options(challenge: bytes) -> dict[str, Any]:
 def new_key(site: PageAddress, challenge: bytes, attestation: str) -> NewKey:
     """Verify the answer with a new key. Raises `NotAllowed`, with the reason."""
     check_installed()
+    from webauthn import verify_registration_response
+    from webauthn.helpers.cose import COSEAlgorithmIdentifier
+
     answer = _answer(attestation, "attestation", {"clientDataJSON", "attestationObject"})
     transports = answer.response.get("transports", [])
     if not isinstance(transports, list) or not all(each in _TRANSPORTS for each in transports):
@@ -110,7 +114,11 @@ def new_key(site: PageAddress, challenge: bytes, attestation: str) -> NewKey:
             hint="Open the page on the phone, by a DNS name",
         )
     _check_same_site(answer.client_data)
-    found = _verified_registration(site, challenge, answer)
+    with _refusing():
+        found = verify_registration_response(
+            **_expected(site, challenge, answer),
+            supported_pub_key_algs=[COSEAlgorithmIdentifier(each) for each in ALGORITHMS],
+        )
     credential_id, public_key = encoded(found.credential_id), encoded(found.credential_public_key)
     if answer.id != credential_id:
         raise _refused("it names another key than the one that it holds")
@@ -121,23 +129,6 @@ def new_key(site: PageAddress, challenge: bytes, attestation: str) -> NewKey:
         may_sync=found.credential_device_type.value == "multi_device",
         synced=found.credential_backed_up,
     )
-
-
-def _verified_registration(site: PageAddress, challenge: bytes, answer: "_BrowserAnswer") -> Any:
-    from webauthn import verify_registration_response
-    from webauthn.helpers.cose import COSEAlgorithmIdentifier
-
-    try:
-        return verify_registration_response(
-            credential=answer.plain,
-            expected_challenge=challenge,
-            expected_rp_id=site.rp_id,
-            expected_origin=site.origin,
-            require_user_verification=True,
-            supported_pub_key_algs=[COSEAlgorithmIdentifier(each) for each in ALGORITHMS],
-        )
-    except Exception as error:  # the library raises whatever its parsers raise, and each means no
-        raise _refused(_reason(error)) from error
 
 
 @dataclass(frozen=True)
@@ -186,6 +177,8 @@ def named_key(assertion: str) -> str:
 def used_key(key: StoredKey, challenge: bytes, assertion: str) -> UsedKey:
     """Verify a signature over a challenge by this key, with user verification. Raises `NotAllowed`, with the reason."""
     check_installed()
+    from webauthn import verify_authentication_response
+
     answer = _answer(assertion, "assertion", _SIGNED)
     if answer.id != key.credential_id:
         raise _refused("it was made with another key")
@@ -195,7 +188,12 @@ def used_key(key: StoredKey, challenge: bytes, assertion: str) -> UsedKey:
     if "transports" in answer.response or len(decoded(answer.response["clientDataJSON"])) > LONGEST_CLIENT_DATA:
         raise _refused("it holds more than a signature")
     _check_same_site(answer.client_data)
-    found = _verified_assertion(key, challenge, answer)
+    with _refusing():
+        found = verify_authentication_response(
+            **_expected(key, challenge, answer),
+            credential_public_key=decoded(key.public_key),
+            credential_current_sign_count=key.sign_count,
+        )
     if (found.credential_device_type.value == "multi_device") != key.may_sync:
         raise _refused("the key says something else about its copies than when it was paired")
     return UsedKey(
@@ -210,20 +208,23 @@ def used_key(key: StoredKey, challenge: bytes, assertion: str) -> UsedKey:
     )
 
 
-def _verified_assertion(key: StoredKey, challenge: bytes, answer: "_BrowserAnswer") -> Any:
-    from webauthn import verify_authentication_response
+def _expected(site: RelyingParty, challenge: bytes, answer: "_BrowserAnswer") -> dict[str, Any]:
+    """Return an answer for the library, and what it must be about."""
+    return {
+        "credential": answer.plain,
+        "expected_challenge": challenge,
+        "expected_rp_id": site.rp_id,
+        "expected_origin": site.origin,
+        "require_user_verification": True,
+    }
 
+
+@contextmanager
+def _refusing() -> Iterator[None]:
+    """Refuse what the library does not verify: it raises whatever its parsers raise, and each means no."""
     try:
-        return verify_authentication_response(
-            credential=answer.plain,
-            expected_challenge=challenge,
-            expected_rp_id=key.rp_id,
-            expected_origin=key.origin,
-            credential_public_key=decoded(key.public_key),
-            credential_current_sign_count=key.sign_count,
-            require_user_verification=True,
-        )
-    except Exception as error:  # as above
+        yield
+    except Exception as error:
         raise _refused(_reason(error)) from error
 
 
