@@ -72,7 +72,7 @@ from whisper_tui.model.event import (
     UndoStarted,
 )
 from whisper_tui.model.packed_calls import BoardItem
-from whisper_tui.model.preview import CallsUndone, LeftOut, PreviewPage, UndoDirection
+from whisper_tui.model.preview import CallsUndone, LeftOut, PreviewPage, UndoDirection, UndoOrder
 from whisper_tui.model.run import (
     Echo,
     OutputChunk,
@@ -405,28 +405,18 @@ class InMemorySupervisor(PlayedWorld, Supervision):
         self.happen(UndoStarted(at=self.clock(), call_id=call_id, direction=direction, paths=paths, by=by))
         self.happen(UndoEnded(at=self.clock(), call_id=call_id))
 
-    async def undo_calls(
-        self,
-        call_ids: tuple[str, ...],
-        paths: tuple[str, ...],
-        direction: UndoDirection,
-        by: Decider,
-        *,
-        tell: bool = True,
-        dry_run: bool = False,
-        with_versions: bool = False,
-    ) -> CallsUndone:
+    async def undo_calls(self, order: UndoOrder, by: Decider) -> CallsUndone:
         """Undo one after the other; those with conflicts are left out as a whole."""
         self.check()
         done, left = list[str](), list[LeftOut]()
-        for call_id in sorted(call_ids, key=int, reverse=direction == "undo"):
+        for call_id in sorted(order.call_ids, key=int, reverse=order.direction == "undo"):
             page = self.preview_pages.get(call_id)
             if page is not None and page.conflicts:
                 left.append(LeftOut(call_id=call_id, paths=page.conflicts, why="changed since"))
                 continue
             done.append(call_id)
-            if not dry_run:
-                await self.undo(call_id, paths, direction, by, tell=tell)
+            if not order.dry_run:
+                await self.undo(call_id, order.paths, order.direction, by, tell=order.tell)
         return CallsUndone(calls=tuple(done), left_out=tuple(left))
 
     async def set_unasked(

@@ -38,7 +38,7 @@ def deciding(call_id: str, session_id: str, seen: str) -> dict[str, dict[str, An
         "preview_page": call,
         "preview_versions": {**call, "number": 0},
         "undo": {**call, "paths": [], "direction": "undo", "by": BY},
-        "undo_calls": {"call_ids": [call["call_id"]], "paths": [], "direction": "undo", "by": BY},
+        "undo_calls": {"order": {"call_ids": [call["call_id"]], "direction": "undo"}, "by": BY},
         "set_unasked": {"session_id": session_id, "level": "workspace", "by": BY},
         "mark_reviewed": {"until": 1.0, "by": BY},
         "set_aside": {**call, "by": BY},

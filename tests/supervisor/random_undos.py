@@ -23,7 +23,7 @@ from tests.supervisor.test_previews import LiveBench
 from whisper_tui.model.call import CallRequest, CommandSpec, FileEdits, SessionHello, Shell, WriteFile
 from whisper_tui.model.decision import Approve
 from whisper_tui.model.ending import Exited, HandedOver
-from whisper_tui.model.preview import CallsUndone
+from whisper_tui.model.preview import CallsUndone, UndoOrder
 from whisper_tui.model.state import Ended
 
 STEPS = 9
@@ -153,7 +153,7 @@ class RandomUndo:
         assert self._left(told) == left, f"foretold {self._left(told)}, left {left}"
         self._check_forecast(told, before, after)
         self._check(after, undone, left)
-        again = await self._live.supervisor.undo_calls(ids, (), "redo", HUMAN)
+        again = await self._live.supervisor.undo_calls(UndoOrder(call_ids=ids, direction="redo"), HUMAN)
         assert not again.left_out, again.left_out
         _same(described(real), before, "redo did not bring back")
         return Counter(calls=len(done.calls), left=len(left), kept=len(told.files))
@@ -181,7 +181,8 @@ class RandomUndo:
         return call_id
 
     async def _undo(self, ids: tuple[str, ...], *, dry_run: bool = False) -> CallsUndone:
-        return await self._live.supervisor.undo_calls(ids, (), "undo", HUMAN, dry_run=dry_run)
+        order = UndoOrder(call_ids=ids, direction="undo", dry_run=dry_run)
+        return await self._live.supervisor.undo_calls(order, HUMAN)
 
     def _left(self, done: CallsUndone) -> set[str]:
         top = self._top / "real"

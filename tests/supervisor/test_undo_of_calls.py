@@ -13,6 +13,7 @@ from tests.supervisor.conftest import HUMAN
 from tests.supervisor.test_previews import LiveBench
 from whisper_tui.model.decision import Approve
 from whisper_tui.model.errors import Refused
+from whisper_tui.model.preview import UndoOrder
 from whisper_tui.supervisor.runs.kept_changes import PENDING
 from whisper_tui.tools.agent_text import agent_note
 
@@ -46,7 +47,7 @@ async def test_each_agent_is_told_once_what_was_undone_and_what_stays(live: Live
     session = await live.session()
     ids = [await run(live, session, text) for text in ("echo 1 > a", "echo 2 > b", "echo 3 > c")]
     (live.workspace / "b").write_text("mine\n")
-    done = await live.supervisor.undo_calls(ids, (), "undo", HUMAN)
+    done = await live.supervisor.undo_calls(UndoOrder(call_ids=tuple(ids), direction="undo"), HUMAN)
     assert done.calls == ("3", "1")
     assert [(each.call_id, each.paths, each.why) for each in done.left_out] == [
         ("2", (str(live.workspace / "b"),), "changed since")
@@ -64,14 +65,8 @@ async def test_each_agent_is_told_once_what_was_undone_and_what_stays(live: Live
 async def test_what_a_killed_supervisor_has_begun_is_finished_by_the_next(live: LiveBench) -> None:
     session = await live.session()
     ids = [await run(live, session, text) for text in ("echo 1 > a", "echo 2 >> a", "echo 3 > c")]
-    noted = {
-        "calls": ids[::-1],
-        "paths": [],
-        "direction": "undo",
-        "by": HUMAN.model_dump(mode="json"),
-        "tell": True,
-        "at": 0.0,
-    }
+    order = UndoOrder(call_ids=tuple(ids), direction="undo")
+    noted = {"order": order.model_dump(mode="json"), "by": HUMAN.model_dump(mode="json"), "at": 0.0}
     # What a kill leaves after the first of them.
     await live.supervisor.undo(ids[2], (), "undo", HUMAN, tell=False)
     marks = Path(live.home.state, "runs", PENDING)
@@ -89,14 +84,16 @@ async def test_only_paths_are_undone_and_single_files_are_not_redone(live: LiveB
     session = await live.session()
     ids = [await run(live, session, text) for text in ("echo 1 > a; echo 1 > b", "echo 2 >> a")]
     paths = (str(live.workspace / "a"),)
-    plan = await live.supervisor.undo_calls(ids, paths, "undo", HUMAN, dry_run=True, with_versions=True)
+    order = UndoOrder(call_ids=tuple(ids), paths=paths, direction="undo")
+    foretold = order.model_copy(update={"dry_run": True, "with_versions": True})
+    plan = await live.supervisor.undo_calls(foretold, HUMAN)
     assert plan.calls == ("2", "1") and live.files() == {"a": "1\n2\n", "b": "1\n"}
     (file,) = plan.files
     assert (file.action, file.removed, file.calls) == ("deletes", 2, ("2", "1"))
     assert file.versions is not None and file.versions.old == "1\n2\n" and file.versions.new is None
-    await live.supervisor.undo_calls(ids, paths, "undo", HUMAN)
+    await live.supervisor.undo_calls(order, HUMAN)
     assert live.files() == {"b": "1\n"}
     with pytest.raises(Refused, match="single files"):
-        await live.supervisor.undo_calls(ids, paths, "redo", HUMAN)
-    await live.supervisor.undo_calls(ids, (), "redo", HUMAN)
+        await live.supervisor.undo_calls(order.model_copy(update={"direction": "redo"}), HUMAN)
+    await live.supervisor.undo_calls(UndoOrder(call_ids=tuple(ids), direction="redo"), HUMAN)
     assert live.files() == {"a": "1\n2\n", "b": "1\n"}

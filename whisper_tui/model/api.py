@@ -20,7 +20,7 @@ from whisper_tui.model.decision import Coverage, Decider, Decision, DeniedWords,
 from whisper_tui.model.effects import Effects
 from whisper_tui.model.event import Event, RulesChanged
 from whisper_tui.model.packed_calls import BoardItem
-from whisper_tui.model.preview import CallsUndone, PreviewPage, UndoDirection
+from whisper_tui.model.preview import CallsUndone, PreviewPage, UndoDirection, UndoOrder
 from whisper_tui.model.run import (
     NOT_QUEUED,
     Echo,
@@ -53,7 +53,6 @@ Reason = Annotated[str, Field(max_length=LONGEST_REASON)]
 Page = Annotated[int, Field(ge=0, le=LARGEST_PAGE)]
 Cells = Annotated[int, Field(ge=1, le=MOST_CELLS)]
 Roots = Annotated[tuple[str, ...], Field(max_length=MOST_ROOTS)]
-ManyCalls = Annotated[tuple[str, ...], Field(max_length=LARGEST_PAGE)]
 Paths = Annotated[tuple[str, ...], Field(max_length=LARGEST_PAGE)]
 Measured = Annotated[tuple[str, ...], Field(max_length=MOST_MEASURED)]
 
@@ -438,22 +437,11 @@ class Supervision(Protocol):
         """
         ...
 
-    async def undo_calls(
-        self,
-        call_ids: ManyCalls,
-        paths: Paths,
-        direction: UndoDirection,
-        by: Decider,
-        *,
-        tell: bool = True,
-        dry_run: bool = False,
-        with_versions: bool = False,
-    ) -> CallsUndone:
+    async def undo_calls(self, order: UndoOrder, by: Decider) -> CallsUndone:
         """Undo the changes of several calls, the newest first, or redo them, the oldest first.
 
-        What somebody else has changed since is left out and named. `paths`: only these, absolute, and what is below
-        them. `dry_run`: only say what would be done, and to which files; `with_versions`: with their contents. It
-        goes on after a kill, and each agent is told once.
+        What somebody else has changed since is left out and named. It goes on after a kill, and each agent is told
+        once.
         """
         ...
 

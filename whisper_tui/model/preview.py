@@ -13,6 +13,8 @@ from whisper_tui.model.value import Count, Value
 
 MOST_LISTED = 50
 """Attempts, or processes, that a report lists; what is beyond is counted."""
+MOST_UNDONE = 10_000
+"""Calls, or paths, that one undo names."""
 
 ChangeAction = Literal["creates", "changes", "replaces", "deletes", "attributes", "links"]
 """`changes`: the content, in place. `replaces`: another file takes the name. `links`: a file gets a further name.
@@ -211,6 +213,21 @@ KeepsChanges = Literal["", "view", "copies"]
 """How the changes of a run are kept. `view`: they become real when it ends. `copies`: by pre-images of its files."""
 
 UndoDirection = Literal["undo", "redo"]
+
+
+class UndoOrder(Value):
+    """An undo, or a redo, of several calls, as it is asked for."""
+
+    call_ids: Annotated[tuple[str, ...], Field(max_length=MOST_UNDONE)]
+    direction: UndoDirection
+    paths: Annotated[tuple[str, ...], Field(max_length=MOST_UNDONE)] = ()
+    """Only these, absolute, and what is below them. Empty: all that the calls have changed."""
+    tell: bool = True
+    """The agents are told."""
+    dry_run: bool = False
+    """Only say what would be done, and to which files."""
+    with_versions: bool = False
+    """A dry run returns the contents of these files as well."""
 
 
 class UndoneFile(Value):

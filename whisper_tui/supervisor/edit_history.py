@@ -5,10 +5,11 @@ import json
 import logging
 import os
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
+from whisper_tui.changes.partial_undo import is_at
 from whisper_tui.effects.edit_results import (
     Content,
     edited_paths,
@@ -36,6 +37,7 @@ _RESULTS = "results.json"
 """The digests of further contents that a program may have made of files that are not in UTF-8."""
 
 NOT_KEPT = "its content was not kept"
+_BY_HAND = "Compare it with the diff of the edit, and change it by hand"
 
 _log = logging.getLogger(__name__)
 
@@ -204,7 +206,7 @@ class EditHistory:
         # All files are looked at before one is written: an edit is taken back whole, or not at all.
         # What is noted of an edit that is not undone was noted by an undo, or a redo, that was killed.
         steps, resumed = self.steps(record, "undo"), bool(self._made(record.id))
-        self._check(steps, "is not as the edit left it", resumed=resumed)
+        _check(steps, "is not as the edit left it", resumed=resumed)
         if not resumed:
             try:
                 self._keep_made(record.id, steps)
@@ -221,7 +223,7 @@ class EditHistory:
         if record.reverted_by is None:
             raise Refused(f"edit {record.id} was not redone: it is not undone", hint=f"whisper-tui undo {record.id}")
         steps = self.steps(record, "redo")
-        self._check(steps, "is not as the undo left it", resumed=True)
+        _check(steps, "is not as the undo left it", resumed=True)
         _put_back(steps)
 
     def redone(self, record: CallRecord) -> None:
@@ -245,16 +247,6 @@ class EditHistory:
             return EditStep(file, (file.before,), Content(None, NOT_KEPT), usual)
         return EditStep(file, (file.before,), self._content(call_id, made.digest), made.mode or usual, made.mtime)
 
-    def _check(self, steps: Sequence[EditStep], otherwise: str, *, resumed: bool) -> None:
-        """Raise `Refused` unless all files are as the steps expect them. `resumed`: some may be done already."""
-        hint = "Compare it with the diff of the edit, and change it by hand"
-        for step in steps:
-            if step.becomes.unknown:
-                raise Refused(f"{step.file.path} cannot be undone: {step.becomes.unknown}", hint=hint)
-            digest = _digest_on_disk(step.file.real)
-            if digest not in step.expected and not (resumed and digest == _digest(step.becomes.data)):
-                raise Refused(f"{step.file.path} {otherwise}", hint=hint)
-
     def _keep_made(self, call_id: str, steps: Sequence[EditStep]) -> None:
         """Keep what the edit has made, which is not always what it was expected to."""
         made, contents = dict[str, _MadeFile](), list[bytes]()
@@ -264,7 +256,9 @@ class EditHistory:
                 made[step.file.real] = _MadeFile(None, None, None)
                 continue
             found = os.lstat(step.file.real)
-            made[step.file.real] = _MadeFile(_digest(data), stat.S_IMODE(found.st_mode), found.st_mtime_ns)
+            made[step.file.real] = _MadeFile(
+                content_digest(Content(data)), stat.S_IMODE(found.st_mode), found.st_mtime_ns
+            )
             contents.append(data)
         self._write(call_id, contents)
         run_files.write_whole(self._made_path(call_id), json.dumps(made).encode())
@@ -291,17 +285,47 @@ def state_of(file: EditedFile, results: Sequence[str | None] | None = None) -> F
         results = () if file.problem or file.unread else (file.after,)
     if not results or file.unread:
         return ""
-    digest = _digest_on_disk(file.real)
+    digest = digest_on_disk(file.real)
     if digest in results:
         return "as_approved"
     return "as_before" if digest == file.before else "differs"
 
 
-def _digest(data: bytes | None) -> str | None:
-    return None if data is None else hashlib.sha256(data).hexdigest()
+def files_that_stay(record: CallRecord, paths: Sequence[str]) -> Sequence[str] | None:
+    """Return the files that stay of an edit that is not undone, since not all of it is wanted. None: all is."""
+    files = record.resolved.edits if record.resolved is not None else ()
+    wanted = [file.real for file in files if any(is_at(file.real, path) for path in paths)]
+    return None if len(wanted) == len(files) else wanted
 
 
-def _digest_on_disk(real: str) -> str | None:
+def changed_since(
+    steps: Sequence[EditStep], digest: Callable[[str], str | None], *, resumed: bool = False
+) -> list[EditedFile]:
+    """Return the files that are not as the steps expect them. Raises `Refused` if a content was not kept.
+
+    `digest`: of the file at a real path, as `digest_on_disk` returns it. `resumed`: some steps may be done already.
+    """
+    found = list[EditedFile]()
+    for step in steps:
+        if step.becomes.unknown:
+            raise Refused(f"{step.file.path} cannot be undone: {step.becomes.unknown}", hint=_BY_HAND)
+        now = digest(step.file.real)
+        if now not in step.expected and not (resumed and now == content_digest(step.becomes)):
+            found.append(step.file)
+    return found
+
+
+def _check(steps: Sequence[EditStep], otherwise: str, *, resumed: bool) -> None:
+    if changed := changed_since(steps, digest_on_disk, resumed=resumed):
+        raise Refused(f"{changed[0].path} {otherwise}", hint=_BY_HAND)
+
+
+def content_digest(content: Content) -> str | None:
+    """Return the digest of a content. None: there is none."""
+    return None if content.data is None else hashlib.sha256(content.data).hexdigest()
+
+
+def digest_on_disk(real: str) -> str | None:
     """Return the digest of a file. None: there is none. Empty: it is something else."""
     if not os.path.lexists(real):
         return None

@@ -32,7 +32,7 @@ from whisper_tui.model.event import (
 )
 from whisper_tui.model.phone_facts import PhoneWords
 from whisper_tui.model.phone_proof import PhoneProof
-from whisper_tui.model.preview import CallsUndone, UndoDirection
+from whisper_tui.model.preview import CallsUndone, UndoDirection, UndoOrder
 from whisper_tui.model.run import NO_LIMITS, Limits, SignalTarget
 from whisper_tui.model.shown_rules import Judgement, RuleDraft, RuleEffect, RuleList, RuleTrial
 from whisper_tui.model.state import (
@@ -352,21 +352,9 @@ class Supervisor:
         if tell:
             self._parts.sessions.tell(record.call.session_id, undo_message(record, direction), by)
 
-    async def undo_calls(
-        self,
-        call_ids: Sequence[str],
-        paths: Sequence[str],
-        direction: UndoDirection,
-        by: Decider,
-        *,
-        tell: bool = True,
-        dry_run: bool = False,
-        with_versions: bool = False,
-    ) -> CallsUndone:
+    async def undo_calls(self, order: UndoOrder, by: Decider) -> CallsUndone:
         """Undo what several calls changed, or make it again, and tell their agents."""
-        return await self._parts.undos.undo(
-            call_ids, paths, direction, by, tell=tell, dry_run=dry_run, with_versions=with_versions
-        )
+        return await self._parts.undos.undo(order, by)
 
     async def revert_edit(self, call_id: str, by: Decider, *, tell: bool = True) -> None:
         """Put back the files of an edit as they were before it, and tell its agent."""

@@ -3,7 +3,6 @@
 Nothing is written. The undo itself looks at the files of each call again.
 """
 
-import hashlib
 import os
 import stat
 import time
@@ -16,7 +15,7 @@ from whisper_tui.changes import change_records
 from whisper_tui.changes.change_records import load_results
 from whisper_tui.changes.file_trees import Stamp, stamp
 from whisper_tui.changes.meanings import digest_of, load_digests
-from whisper_tui.changes.partial_undo import is_at, separate
+from whisper_tui.changes.partial_undo import separate
 from whisper_tui.effects.changes import diff_of, printable
 from whisper_tui.effects.edit_results import Content, shown_versions
 from whisper_tui.model.call import LARGEST_EDITED, EditAction, EditedFile, FileEdits
@@ -24,7 +23,13 @@ from whisper_tui.model.ending import HandedOver
 from whisper_tui.model.errors import Refused
 from whisper_tui.model.preview import CallsUndone, ChangeAction, ChangedKind, LeftOut, UndoDirection, UndoneFile
 from whisper_tui.model.state import CallRecord, Ended
-from whisper_tui.supervisor.edit_history import EditHistory, EditStep
+from whisper_tui.supervisor.edit_history import (
+    EditHistory,
+    changed_since,
+    content_digest,
+    digest_on_disk,
+    files_that_stay,
+)
 from whisper_tui.supervisor.runs.kept_changes import KeptChanges
 from whisper_tui.supervisor.runs.preview_changes import ChangedPath, PreviewStore
 from whisper_tui.system.host_files import read_regular
@@ -62,13 +67,6 @@ class _Step(NamedTuple):
     op: str
     expected: _FileState
     becomes: _FileState
-
-
-def files_that_stay(record: CallRecord, paths: Sequence[str]) -> Sequence[str] | None:
-    """Return the files that stay of an edit that is not undone, since not all of it is wanted. None: all is."""
-    files = record.resolved.edits if record.resolved is not None else ()
-    wanted = [file.real for file in files if any(is_at(file.real, path) for path in paths)]
-    return None if len(wanted) == len(files) else wanted
 
 
 class UndoForecast:
@@ -115,8 +113,8 @@ class UndoForecast:
                 self._leave_out(record, outside, why)
             return False
         steps = self._edits.steps(record, self._direction)
-        if changed := self._changed_in_edit(steps):
-            self._leave_out(record, changed)
+        if changed := changed_since(steps, self._digest):
+            self._leave_out(record, [file.real for file in changed])
             return False
         for step in steps:
             state, data = _ABSENT, step.becomes.data
@@ -130,17 +128,13 @@ class UndoForecast:
                 self._move(record, directory, _ABSENT)
         return bool(steps)
 
-    def _changed_in_edit(self, steps: Sequence[EditStep]) -> list[str]:
-        """Return the files that are not as the steps expect them. Raises `Refused` if a content is not kept."""
-        changed = []
-        for step in steps:
-            if step.becomes.unknown:
-                raise Refused(f"{step.file.path}: {step.becomes.unknown}")
-            now = self._files.get(step.file.real) or _on_disk(step.file.real)
-            digest = None if now.kind is None else hashlib.sha256(now.read().data or b"").hexdigest()
-            if now.kind not in (None, "file") or digest not in step.expected:
-                changed.append(step.file.real)
-        return changed
+    def _digest(self, real: str) -> str | None:
+        """Return the digest of a file as the steps so far leave it, as `digest_on_disk` does."""
+        if (now := self._files.get(real)) is None:
+            return digest_on_disk(real)
+        if now.kind is None:
+            return None
+        return (content_digest(now.read()) or "") if now.kind == "file" else ""
 
     def _is_emptied(self, directory: str) -> bool:
         """True if a directory has nothing in it any more once the steps so far are made."""

@@ -5,11 +5,9 @@ tried: after a kill the next supervisor goes on.
 """
 
 import asyncio
-import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 from uuid import uuid4
 
 from whisper_tui.effects.changes import printable
@@ -17,14 +15,24 @@ from whisper_tui.model.call import FileEdits
 from whisper_tui.model.decision import Decider
 from whisper_tui.model.errors import Refused, WhisperError
 from whisper_tui.model.event import EditReverted, UndoEnded, UndoStarted
-from whisper_tui.model.preview import CallsUndone, LeftOut, UndoDirection
+from whisper_tui.model.preview import CallsUndone, LeftOut, UndoDirection, UndoOrder
 from whisper_tui.model.state import CallRecord, Ended
+from whisper_tui.model.value import Value
 from whisper_tui.supervisor.agent_messages import calls_undone_message
-from whisper_tui.supervisor.edit_history import EditHistory
+from whisper_tui.supervisor.edit_history import EditHistory, files_that_stay
 from whisper_tui.supervisor.journal.store import Store
 from whisper_tui.supervisor.runs.kept_changes import PENDING, BackgroundTasks, KeptChanges
-from whisper_tui.supervisor.undo_forecast import CHANGED_SINCE, MOST_FILES, UndoForecast, files_that_stay
+from whisper_tui.supervisor.undo_forecast import CHANGED_SINCE, MOST_FILES, UndoForecast
 from whisper_tui.system import run_files
+
+
+class _Noted(Value):
+    """An undo that has begun, for the next supervisor."""
+
+    order: UndoOrder
+    by: Decider
+    at: float
+    """Seconds since the epoch."""
 
 
 class UndoOfCalls:
@@ -51,65 +59,49 @@ class UndoOfCalls:
         with suppress(FileNotFoundError):
             for marked in sorted((self._kept.runs / PENDING).glob("*.json")):
                 try:
-                    noted = run_files.read_json(str(marked))
+                    noted = _Noted.model_validate_json(marked.read_bytes())
                 except ValueError:
                     # Killed while it was written: nothing of it was begun.
                     marked.unlink(missing_ok=True)
                     continue
-                self._tasks.start(self._go_on(str(marked), noted))
+                self._tasks.start(self._go_on(marked, noted))
 
     async def close(self) -> None:
         """Stop. The next supervisor goes on."""
         await self._tasks.close()
 
-    async def undo(
-        self,
-        call_ids: Sequence[str],
-        paths: Sequence[str],
-        direction: UndoDirection,
-        by: Decider,
-        *,
-        tell: bool,
-        dry_run: bool,
-        with_versions: bool,
-    ) -> CallsUndone:
-        """Undo these calls, the newest first, or redo them, the oldest first; `dry_run`: only say what that does."""
-        records = sorted(map(self._store.call, dict.fromkeys(call_ids)), key=_order, reverse=direction == "undo")
-        if paths and direction == "redo":
+    async def undo(self, order: UndoOrder, by: Decider) -> CallsUndone:
+        """Undo these calls, the newest first, or redo them, the oldest first."""
+        if order.paths and order.direction == "redo":
             raise Refused("single files of several calls are not redone", hint="Redo the calls, or one of them")
-        if dry_run:
-            return await asyncio.to_thread(
-                UndoForecast(self._kept, self._edits, direction, paths).of, records, with_versions=with_versions
-            )
-        noted = {
-            "calls": [record.id for record in records],
-            "paths": list(paths),
-            "direction": direction,
-            "by": by.model_dump(mode="json"),
-            "tell": tell,
-            "at": self._clock(),
-        }
+        records = self._records(order)
+        if order.dry_run:
+            forecast = UndoForecast(self._kept, self._edits, order.direction, order.paths)
+            return await asyncio.to_thread(forecast.of, records, with_versions=order.with_versions)
+        noted = _Noted(order=order, by=by, at=self._clock())
         directory = self._kept.runs / PENDING
         directory.mkdir(mode=0o700, exist_ok=True)
-        note = str(directory / f"{uuid4().hex}.json")
-        run_files.write_whole(note, json.dumps(noted).encode(), durable=True)
-        return await self._carry_out(note, records, noted, by)
+        note = directory / f"{uuid4().hex}.json"
+        run_files.write_whole(str(note), noted.model_dump_json().encode(), durable=True)
+        return await self._carry_out(note, noted, records)
 
-    async def _go_on(self, note: str, noted: Mapping[str, Any]) -> None:
+    async def _go_on(self, note: Path, noted: _Noted) -> None:
         with suppress(WhisperError):
-            records = [self._store.call(call_id) for call_id in noted["calls"]]
-            await self._carry_out(note, records, noted, Decider.model_validate(noted["by"]))
+            await self._carry_out(note, noted, self._records(noted.order))
 
-    async def _carry_out(
-        self, note: str, records: Sequence[CallRecord], noted: Mapping[str, Any], by: Decider
-    ) -> CallsUndone:
+    def _records(self, order: UndoOrder) -> list[CallRecord]:
+        """Return the calls, in the order in which they are undone, or redone."""
+        records = map(self._store.call, dict.fromkeys(order.call_ids))
+        return sorted(records, key=_ended_at, reverse=order.direction == "undo")
+
+    async def _carry_out(self, note: Path, noted: _Noted, records: Sequence[CallRecord]) -> CallsUndone:
         """Try each call. One that cannot be undone does not keep the others."""
-        direction: UndoDirection = noted["direction"]
+        order, by = noted.order, noted.by
         done, left_out = list[CallRecord](), list[LeftOut]()
         for record in records:
             left: Sequence[str] = ()
             try:
-                left = await self._one(record, noted["paths"], direction, by)
+                left = await self._one(record, order.paths, order.direction, by)
             except Refused as refused:
                 files = record.resolved.edits if record.resolved is not None else ()
                 named = tuple(printable(file.real) for file in files)
@@ -117,15 +109,15 @@ class UndoOfCalls:
             if left:
                 named = tuple(printable(path) for path in left[:MOST_FILES])
                 left_out.append(LeftOut(call_id=record.id, paths=named, why=CHANGED_SINCE))
-            if _was_moved(self._store.call(record.id), direction, noted["at"]):
+            if _was_moved(self._store.call(record.id), order.direction, noted.at):
                 done.append(record)
-        if noted["tell"]:
+        if order.tell:
             for session_id in dict.fromkeys(record.call.session_id for record in done):
                 own = [record for record in done if record.call.session_id == session_id]
                 ids = {record.id for record in records if record.call.session_id == session_id}
                 stays = [path for each in left_out if each.call_id in ids for path in each.paths]
-                self._tell(session_id, calls_undone_message(own, direction, list(dict.fromkeys(stays))), by)
-        Path(note).unlink()
+                self._tell(session_id, calls_undone_message(own, order.direction, list(dict.fromkeys(stays))), by)
+        note.unlink()
         return CallsUndone(calls=tuple(record.id for record in done), left_out=tuple(left_out))
 
     async def _one(
@@ -156,7 +148,7 @@ class UndoOfCalls:
         self._edits.redone(record)
 
 
-def _order(record: CallRecord) -> tuple[float, int]:
+def _ended_at(record: CallRecord) -> tuple[float, int]:
     return record.state.at if isinstance(record.state, Ended) else float("inf"), int(record.id)
 
 

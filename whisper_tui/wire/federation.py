@@ -44,7 +44,7 @@ from whisper_tui.model.event import (
     Submitted,
     UnaskedSet,
 )
-from whisper_tui.model.preview import CallsUndone, UndoDirection
+from whisper_tui.model.preview import CallsUndone, UndoOrder
 from whisper_tui.model.run import RunProcess, Stall, Stream, UsageSample
 from whisper_tui.model.state import CallRecord, Ended, HostState, PlaceState, Running
 from whisper_tui.wire.operations import OPERATIONS, Operation
@@ -542,24 +542,13 @@ class Federation(Supervision):
         await asyncio.gather(*map(measure, self._reached))
         return found
 
-    async def undo_calls(
-        self,
-        call_ids: tuple[str, ...],
-        paths: tuple[str, ...],
-        direction: UndoDirection,
-        by: Decider,
-        *,
-        tell: bool = True,
-        dry_run: bool = False,
-        with_versions: bool = False,
-    ) -> CallsUndone:
+    async def undo_calls(self, order: UndoOrder, by: Decider) -> CallsUndone:
         """Undo calls of several machines, on each those that are its own."""
         found = list[CallsUndone]()
-        options = {"tell": tell, "dry_run": dry_run, "with_versions": with_versions}
         for host in self._hosts.values():
-            own = tuple(host.own(id_) for id_ in call_ids if self.host_of(id_) is host)
+            own = tuple(host.own(id_) for id_ in order.call_ids if self.host_of(id_) is host)
             if own:
-                asked = {"call_ids": own, "paths": paths, "direction": direction, "by": by, **options}
+                asked = {"order": order.model_copy(update={"call_ids": own}), "by": by}
                 found.append(_named_undo(host, await host.ask("undo_calls", asked)))
         return CallsUndone(
             calls=tuple(id_ for each in found for id_ in each.calls),

@@ -163,8 +163,8 @@ EDITS_OF_FILES = (
     ),
     Mutation(
         "an edit is undone only while the file is as it left it",
-        "whisper_tui.supervisor.edit_history.EditHistory._check",
-        "digest not in step.expected",
+        "whisper_tui.supervisor.edit_history.changed_since",
+        "now not in step.expected",
         "False",
         (MADE + "test_a_file_that_was_changed_since_is_left_alone",),
     ),

@@ -148,13 +148,14 @@ def _chosen(supervisor: "LightClient", options: Options, *, chooses: bool) -> li
 
 def _undo_several(supervisor: "LightClient", ids: list[str], paths: list[str], options: Options) -> int:
     direction, word = ("redo", "redone") if options.redo else ("undo", "undone")
-    asked = {
+    order = {
         "call_ids": ids,
         "paths": [named_path(path, str(Path.cwd())) for path in paths],
         "direction": direction,
-        "by": decider(),
+        "tell": not options.quiet,
     }
-    plan = supervisor.ask("undo_calls", **asked, dry_run=True, with_versions=options.diff)
+    foretold = {**order, "dry_run": True, "with_versions": options.diff}
+    plan = supervisor.ask("undo_calls", order=foretold, by=decider())
     if not options.json:
         _print_plan(plan, word)
     if options.dry_run or not plan["calls"]:
@@ -162,7 +163,7 @@ def _undo_several(supervisor: "LightClient", ids: list[str], paths: list[str], o
             print_json(plan)
         return DONE if plan["calls"] else REFUSED
     _confirm(options, "The same command asks again")
-    done = supervisor.ask("undo_calls", **asked, **({"tell": False} if options.quiet else {}))
+    done = supervisor.ask("undo_calls", order=order, by=decider())
     if options.json:
         print_json({**plan, "calls": done["calls"], "left_out": done["left_out"]})
     else:
