@@ -23,10 +23,10 @@ THERE_INSTRUCTIONS = "\n".join(
 """The instructions for agents at a place, which are offered fewer tools."""
 
 OWN_SHELL_INSTRUCTIONS = (
-    "whisper_tui may hold a shell command or another tool call that you make here until a human has decided about it. "
-    "That can take minutes: wait, and repeat a call only if its answer tells you to. "
-    "A denied call fails with the human's reason, and nothing was done: follow the reason, try no other way. "
-    "If the human changes a call, you are told what was done instead."
+    "whisper_tui may hold a shell command or another tool call that you make until a human has decided about it. "
+    "That can take minutes: wait, and repeat a call only if its answer says so. "
+    "A denied call fails with the human's reason, and nothing was done: follow it, try no other way. "
+    "If the human changes a call, you are told what was done instead; else it ran as sent."
 )
 """Told once to a model whose own shell is supervised: by our MCP server, or else by a hook (decision 20)."""
 

@@ -19,7 +19,6 @@ from whisper_tui.tools.exec_tool import ExecArguments, ExecCommandTool
 from whisper_tui.tools.wait import request_of
 from whisper_tui.transports.acp.acp_sessions import KEY_IN_EDITOR
 from whisper_tui.transports.hook.exec_endpoint import QUEUED_S, program_end
-from whisper_tui.transports.hook.hook_endpoint import AS_SENT
 
 MOST_OUTPUT = 1024 * 1024
 """Bytes of output that are read again for an answer without a budget of its own."""
@@ -209,7 +208,7 @@ async def _by_hook(supervision: Supervision, record: CallRecord, end: Ended, ses
         return AgentAnswer((AnswerPart("reason of the denial", reason), *printed))
     # At the approval nothing was known yet about the end of the run.
     note = agent_note(record.model_copy(update={"state": Held(since=end.at)}))
-    after = _told_after(profile.hook, agent_note(record) or AS_SENT) if profile is not None else ""
+    after = _told_after(profile.hook, agent_note(record) or "") if profile is not None else ""
     noted = (AnswerPart("note with the approval", note),) if note and not after else ()
     if isinstance(ending, HandedOver):
         # Whether the agent's tool got the edit depended on the files at that moment.
@@ -234,7 +233,7 @@ async def _by_hook(supervision: Supervision, record: CallRecord, end: Ended, ses
 
 def _told_after(hook: HookFormat, note: str) -> str:
     """Return the answer of the hook after a command that ran as it was approved. Empty: it has none."""
-    return hook.after(min(hook.after_events), note).stdout if hook.explains_after else ""
+    return hook.after(min(hook.after_events), note).stdout if note and hook.explains_after else ""
 
 
 def _unrecorded_notes(record: CallRecord) -> list[str]:

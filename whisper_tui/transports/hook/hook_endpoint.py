@@ -51,9 +51,6 @@ _log = logging.getLogger(__name__)
 CANARY = re.compile(r"whisper-tui-canary-\w{8,}")
 """The mark in a command of the doctor, which is denied at once (decision 20)."""
 
-AS_SENT = "The command ran exactly as it was sent; whisper_tui only ran it for the agent."
-"""The note after an unchanged command, for clients that show the model another command line."""
-
 LONGEST_LABEL = 200
 """The longest label beside a ticket in characters."""
 
@@ -450,7 +447,7 @@ class HookQuestion:
             is_ticket = record is not None and self._only_shows_ticket(done)
             note = self._what_ran.compare(self._client, done, is_ticket=is_ticket)
             if not note and record is not None and self._client.explains_after:
-                note = agent_note(record) or AS_SENT
+                note = agent_note(record) or ""
         except WhisperError as error:
             # Nothing can be held any more, and an error would only be shown to the model.
             _log.warning("what ran was not compared with what was approved: %s", error.message)
