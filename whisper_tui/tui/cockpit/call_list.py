@@ -272,8 +272,11 @@ class CallList(ScrollView, can_focus=True, inherit_bindings=False):
         self._lay_out()
         if self._awaited is not None and self._awaited in self.roster.board.calls:
             awaited, self._awaited = self._awaited, None
-            self.select(awaited, by_hand=False)
-        if self._untouched or self.selected is None or self.selected not in self.roster.board.calls:
+            if self.roster.passes(awaited):
+                self.select(awaited, by_hand=False)
+        # Decision keys act on the selected call, so it must be one that is listed: a call that runs as edited may have
+        # no word of the filter any more.
+        if self._untouched or self.selected is None or not self.roster.passes(self.selected):
             self.select(self.roster.first(), by_hand=False)
             # `select` clears it, but nobody has chosen anything.
             self._untouched = True
@@ -338,8 +341,14 @@ class CallList(ScrollView, can_focus=True, inherit_bindings=False):
             self.virtual_size = Size(0, height)
 
     def select(self, call_id: str | None, *, by_hand: bool) -> None:
-        """Select a call and bring it into view."""
+        """Select a call and bring it into view. A filter that hides it ends."""
         self._untouched = self.is_left_over = False
+        if call_id is not None and self.roster.filter and not self.roster.passes(call_id):
+            # What is undone, or is gone to from another list, would be on the card and have no cursor.
+            self.roster.narrow("")
+            self.screen.query_one(FilterBar).clear_filter()
+            self._lay_out()
+            self.refresh()
         if by_hand:
             self._awaited = None
         if call_id == self.selected and not by_hand:
@@ -393,13 +402,15 @@ class CallList(ScrollView, can_focus=True, inherit_bindings=False):
         return self._layout_now.line_of(place) if place is not None else None
 
     def _rows_of_selected(self) -> tuple[Region, ...]:
-        """Return the region of the selected call, if it is on the screen."""
+        """Return the regions of the selected call on the screen, also where it stays on the topmost lines."""
         place = self.roster.place_of(self.selected) if self.selected is not None else None
         if place is None or not self.size:
             return ()
         line = self._layout_now.line_of(place) - self.scroll_offset.y
-        region = Region(0, line, self.size.width, self._layout_now.row_lines(place.section))
-        return (region,) if region.overlaps(self.size.region) else ()
+        rows = [Region(0, line, self.size.width, self._layout_now.row_lines(place.section))]
+        topmost = ((y, self.on_screen(y)) for y in range(1, min(1 + MOST_TOPMOST, self.size.height)))
+        rows += [Region(0, y, self.size.width, 1) for y, found in topmost if found is not None and found.place == place]
+        return tuple(region for region in rows if region.overlaps(self.size.region))
 
     def _keep_in_place(self) -> None:
         """Scroll so that rows added or removed above the selected one do not move it on the screen."""
