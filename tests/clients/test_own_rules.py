@@ -7,6 +7,7 @@ import pytest
 from tests.clients.conversation import Played, play
 from tests.clients.model.script import Call
 from tests.clients.programs import Program
+from tests.clients.programs.copilot import Copilot
 from tests.clients.scenes import Approved, NotDecided, Scene
 from tests.clients.stage import Stage
 from whisper_tui.model.ending import Denied
@@ -32,16 +33,25 @@ RULES = {
 """Where each client has rules of its own, below the user's home; of OpenCode, in the workspace."""
 
 
+class DenyingCopilot(Copilot):
+    """Copilot has rules in its options alone."""
+
+    def arguments(self, prompt: str) -> list[str]:
+        """Both forms of the option."""
+        return [*super().arguments(prompt), "--deny-tool=shell(head:*), write(.env)", "--deny-tool", "shell(touch)"]
+
+
 def ask_for(program: Program, scene: Scene) -> Call:
     return program.shell(scene.command)
 
 
 def set_up(stage: Stage) -> None:
     """The client denies by itself, and whisper_tui has its list of commands that only look."""
-    name, text = RULES[stage.program.name]
-    path = (stage.workspace if name == "opencode.json" else stage.user_home) / name
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text)
+    if stage.program.name in RULES:
+        name, text = RULES[stage.program.name]
+        path = (stage.workspace if name == "opencode.json" else stage.user_home) / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
     (stage.workspace / "secret.txt").write_text(SECRET + "\n")
     _let_the_project_send_hooks_elsewhere(stage)
     (stage.home / "config" / "rules.toml").write_text("read_only = true\n")
@@ -66,8 +76,10 @@ def _let_the_project_send_hooks_elsewhere(stage: Stage) -> None:
 @pytest.fixture(scope="session")
 def played(program: Program, tmp_path_factory: pytest.TempPathFactory) -> Played:
     """Two commands that the client denies, and one that it does not."""
-    if program.name not in RULES:
-        pytest.skip("it keeps no rules in files")
+    if program.name == "copilot":
+        program = DenyingCopilot()
+    elif program.name not in RULES:
+        pytest.skip("it has no rules of its own that are known")
     directory = tmp_path_factory.mktemp(f"{program.name}-own-rules")
     return play(program, (LOOKS, CHANGES, OTHER), directory, ask_for=ask_for, set_up=set_up)
 

@@ -10,6 +10,7 @@ from tests.policy.build import a_question
 from tests.rows import each_row
 from whisper_tui.agents import claude as claude_profile
 from whisper_tui.agents import codex as codex_profile
+from whisper_tui.agents import copilot as copilot_profile
 from whisper_tui.agents import gemini as gemini_profile
 from whisper_tui.agents import opencode as opencode_profile
 from whisper_tui.agents.own_rules import OwnRules
@@ -49,6 +50,10 @@ def opencode(bash: Any) -> OwnRules:
     return opencode_profile.own_rules_in({"permission": {"bash": bash}})
 
 
+def copilot(*words: str) -> OwnRules:
+    return copilot_profile.own_rules_in_options("".join(f"{word}\0" for word in ("copilot", "-p", "do it", *words)))
+
+
 SHELL = {"toolName": "run_shell_command"}
 
 
@@ -63,8 +68,19 @@ SHELL = {"toolName": "run_shell_command"}
         ),
         opencode({"touch *": "deny", "head *": "deny"}),
         opencode({"*": "allow", "touch*": "deny", "head*": "deny"}),
+        copilot("--deny-tool=shell(touch), shell(head:*)", "--allow-all-tools"),
+        copilot("--deny-tool", "shell(touch)", "shell(head)", "--allow-tool", "shell(cargo)"),
     ],
-    ids=["claude", "codex", "gemini", "gemini lists", "opencode", "opencode without a blank"],
+    ids=[
+        "claude",
+        "codex",
+        "gemini",
+        "gemini lists",
+        "opencode",
+        "opencode without a blank",
+        "copilot in one word",
+        "copilot in several words",
+    ],
 )
 def test_a_clients_denial_overrides_everything(own: OwnRules) -> None:
     for command in ("touch x", "head -1 x", "cd sub && touch x", "env A=1 touch x", "bash -c 'touch x'"):
@@ -162,6 +178,25 @@ def test_a_rule_that_cannot_be_carried_over_lets_everything_be_asked(own: OwnRul
     found = evaluate(question("ls"), rules, ())
     assert found.kind == "ask"
     assert "default.rules" in found.reason
+
+
+def test_what_copilot_is_not_started_to_deny_is_not_denied() -> None:
+    for words in (("--allow-tool", "shell(touch)"), ("-p", "--deny-tool"), ("--", "--deny-tool=shell(touch)")):
+        assert verdict(copilot(*words), "touch x") == "allow", words
+    own = copilot("--deny-tool", "shell(git push)")
+    assert (verdict(own, "git push origin"), verdict(own, "git status")) == ("refuse", "allow")
+    assert verdict(copilot("--deny-tool=shell"), "ls") == "refuse", "there is no other shell that the model could take"
+
+
+def test_copilots_options_deny_edits_hosts_and_tools_of_servers() -> None:
+    own = copilot(
+        "--deny-tool=write(.env), write(/etc/hosts), url(https://*.evil.org/x), mine(drop)", "--deny-url=a.org"
+    )
+    assert [rule.subject() for rule in own.deny] == [
+        "edits of **/.env", "edits of //etc/hosts", "fetches from *.evil.org", "anything of mcp__mine__drop",
+        "fetches from a.org",
+    ]  # fmt: skip
+    assert copilot("--deny-tool=shell($HOME/x)").asks_all == ["--deny-tool=shell($HOME/x)"]
 
 
 def test_the_reason_names_the_client_the_rule_and_the_file() -> None:

@@ -46,10 +46,20 @@ from whisper_tui.agents.hook_formats import (
 )
 from whisper_tui.agents.known_clients import KNOWN
 from whisper_tui.agents.other_hooks import OtherHook, sees_any
-from whisper_tui.agents.own_rules import work_tree_around
+from whisper_tui.agents.own_rules import (
+    OwnRules,
+    RuleDirectories,
+    RuleSource,
+    file_rule,
+    host_rule,
+    literal_words,
+    server_rule,
+    work_tree_around,
+)
 from whisper_tui.agents.probe import canaries_of, prove_hook
 from whisper_tui.agents.profile import ALL_MEASURED, ClientProfile, ServerTable
 from whisper_tui.model.call import Shell
+from whisper_tui.policy.rules.rule import Rule
 
 NAME = "copilot"
 TITLE = KNOWN["copilot"].title
@@ -378,6 +388,65 @@ def _server(path: Path, entry: dict[str, Any], *, answered: bool) -> FoundServer
     return FoundServer.of(path, entry, seconds(entry.get("timeout"), 1000), asks_again)
 
 
+def own_rules_in_options(text: str) -> OwnRules:
+    """Return what the options of a command line deny. `text`: its words, with a NUL after each."""
+    found = OwnRules()
+    option = ""
+    for word in text.split("\0"):
+        if word == "--":
+            break
+        if word.startswith("-"):
+            # Without "=" all words up to the next option are its values.
+            option, _, value = word.partition("=")
+        else:
+            value = word
+        if value and option in DENYING:
+            for pattern in _LIST.split(value):
+                _deny(found, option, pattern.strip())
+    return found
+
+
+DENYING = ("--deny-tool", "--deny-url")
+_LIST = re.compile(r",(?![^(]*\))")
+_PATTERN = re.compile(r"([^()]+)(?:\((.*)\))?", re.DOTALL)
+
+
+def _deny(found: OwnRules, option: str, pattern: str) -> None:
+    name = f"{option}={pattern}"
+    read = _PATTERN.fullmatch(pattern if option == "--deny-tool" else f"url({pattern})")
+    if read is None:
+        found.asks_all.append(name)
+        return
+    kind, inside = read[1].strip(), (read[2] or "").strip()
+    rule: Rule | None
+    match kind:
+        case "shell" if not inside:
+            rule = Rule(name=name, anything=True)
+        case "shell":
+            # More than Copilot denies: there a command without `:*` has to be the same, apart from its arguments.
+            words = literal_words(inside.removesuffix(":*"))
+            rule = Rule(name=name, prefix=words) if words else None
+        case "write":
+            # A path is absolute, or the end of one.
+            start = "/" if inside.startswith("/") else "**/" if inside else ""
+            rule = file_rule(name, f"{start}{inside}")
+        case "url":
+            # The scheme, the port and the path say which of a host's addresses: all of them are denied.
+            rule = host_rule(name, re.sub(r"\A[a-z]+://", "", inside).partition("/")[0].partition(":")[0])
+        case _:
+            rule = server_rule(name, kind, inside)
+    if rule is None:
+        found.asks_all.append(name)
+    else:
+        found.deny.append(rule)
+
+
+def _own_rules(places: RuleDirectories) -> Iterator[RuleSource]:
+    # It has none in files.
+    if places.process is not None:
+        yield RuleSource(places.process / "cmdline", own_rules_in_options)
+
+
 PROFILE = ClientProfile(
     name=NAME,
     title=TITLE,
@@ -387,5 +456,6 @@ PROFILE = ClientProfile(
     plan_install=plan_install,
     find=find,
     server_tables=server_tables,
+    own_rules=_own_rules,
     directory_variables=("COPILOT_HOME",),
 )

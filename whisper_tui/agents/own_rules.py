@@ -151,12 +151,14 @@ class RuleSource(NamedTuple):
 
 
 class RuleDirectories(NamedTuple):
-    """The directories in which a client may have rules of its own."""
+    """Where a client may have rules of its own."""
 
     root: Path
     homes: tuple[Path, ...]
     moved: Mapping[str, Path]
     """The variables that change the directory of a client's files, as far as they are set."""
+    process: Path | None = None
+    """Its process in /proc, whose command line may have rules. None: it is not known."""
 
     def users(self, below: str, variable: str) -> tuple[Path, ...]:
         """Return the user's directories of a client: the usual ones, and the one that a variable names."""

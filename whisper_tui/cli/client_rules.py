@@ -29,16 +29,17 @@ class ClientRules:
 
     def of(self, session: Session, environment: Mapping[str, str]) -> Rules:
         """Return the rules of a session's client in the session's workspace."""
-        return self.of_client(session.client.name if session.client is not None else "", session.root, environment)
+        name = session.client.name if session.client is not None else ""
+        return self.of_client(name, session.root, environment, session.pid)
 
-    def of_client(self, name: str, root: str, environment: Mapping[str, str]) -> Rules:
-        """Return the rules of a client in a workspace, by the client's name in sessions."""
+    def of_client(self, name: str, root: str, environment: Mapping[str, str], pid: int | None = None) -> Rules:
+        """Return the rules of a client in a workspace, by the client's name in sessions. `pid`: its process."""
         profile = profile_behind(name)
         if profile is None or not profile.calls_itself(name) or not root.startswith("/"):
             return NO_RULES
         variables = ("HOME", *profile.directory_variables)
-        key = (profile.name, root, tuple(environment.get(variable, "") for variable in variables))
-        sources = tuple(dict.fromkeys(sources_of(profile, Path(root), self._user_directory, environment)))
+        key = (profile.name, root, tuple(environment.get(variable, "") for variable in variables), pid)
+        sources = tuple(dict.fromkeys(sources_of(profile, Path(root), self._user_directory, environment, pid)))
         # Every call comes here, so the files are only checked with `stat`, and read again when that has changed.
         stamp = tuple((source.path, _stamp(source.path)) for source in sources)
         known = self._known.get(key)
@@ -50,15 +51,16 @@ class ClientRules:
 
 
 def sources_of(
-    profile: ClientProfile, root: Path, own_home: Path, environment: Mapping[str, str]
+    profile: ClientProfile, root: Path, own_home: Path, environment: Mapping[str, str], pid: int | None = None
 ) -> Iterable[RuleSource]:
-    """Return the files with a client's own rules: managed ones, the user's and the project's."""
+    """Return the files with a client's own rules: managed ones, the user's and the project's, or its command line."""
     if profile.own_rules is None:
         return ()
     variables = ("HOME", *profile.directory_variables)
     moved = {name: Path(value) for name in variables if (value := environment.get(name, "")).startswith("/")}
     homes = tuple(dict.fromkeys((own_home, moved.get("HOME", own_home))))
-    return profile.own_rules(RuleDirectories(root, homes, moved))
+    process = Path("/proc") / str(pid) if pid else None
+    return profile.own_rules(RuleDirectories(root, homes, moved, process))
 
 
 def _rules_in(title: str, sources: Iterable[RuleSource]) -> Rules:
