@@ -12,7 +12,7 @@ from tests.rows import each_row
 from whisper_tui.model.board import Board
 from whisper_tui.model.call import ToolCall
 from whisper_tui.model.ending import Ending
-from whisper_tui.model.event import EVENT, EVENTS, Event, Submitted
+from whisper_tui.model.event import EVENT, Event, Submitted
 
 JOURNALS = Path(__file__).parent.parent / "journals"
 KINDS = {arm.model_fields["kind"].default for arm in get_args(get_args(Event)[0])}
@@ -27,11 +27,6 @@ def test_there_is_an_example_of_every_kind_of_event() -> None:
 @each_row("event", numbered(one_of_each()), ids=lambda event: event.kind)
 def test_an_event_survives_json(event: Event) -> None:
     assert EVENT.validate_json(EVENT.dump_json(event)) == event
-
-
-def test_a_batch_survives_json() -> None:
-    events = list(numbered(one_of_each()))
-    assert EVENTS.validate_json(EVENTS.dump_json(events)) == events
 
 
 def test_text_that_is_not_ascii_and_control_characters_survive_json() -> None:

@@ -493,8 +493,6 @@ Event = Annotated[AnyEvent, Field(discriminator="kind")]
 LATER = ConfigDict(defer_build=True)
 EVENT: TypeAdapter[AnyEvent] = TypeAdapter(Event, config=LATER)
 """Reads and writes one event as JSON."""
-EVENTS: TypeAdapter[list[AnyEvent]] = TypeAdapter(list[Event], config=LATER)
-"""Reads and writes a batch of events as JSON."""
 
 
 READ_ONLY_ENTRY = "looks"

@@ -8,7 +8,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
 
 from tests.clients.model.dialect import Dialect
-from tests.clients.model.script import Answer, Call, Part, Say, Turn, answer_to, call_id, turn_due
+from tests.clients.model.script import Answer, Part, Say, Turn, answer_to, call_id, turn_due
 
 AFTER_THE_SCRIPT = Say("The script is over.")
 POLL_S = 0.02
@@ -78,11 +78,6 @@ class ScriptedModel:
         while not self._is_time(due) and not self._closed:
             time.sleep(POLL_S)
         return (self.turns[due] if due < len(self.turns) else AFTER_THE_SCRIPT), call_id(due)
-
-    def all_told(self) -> bool:
-        """Whether every call of the script has its answer."""
-        calls = [index for index, turn in enumerate(self.turns) if isinstance(turn, Call)]
-        return all(self.answer(index) is not None for index in calls)
 
 
 class _Handler(BaseHTTPRequestHandler):
