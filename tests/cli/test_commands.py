@@ -253,17 +253,6 @@ def test_a_call_outlives_the_death_of_the_supervisor(instance):
 
 
 @pytest.mark.slow
-def test_a_call_of_exec_command_outlives_the_death_of_the_supervisor(instance):
-    process = instance.call("ExecCommand", cmd="echo done")
-    instance.kill_supervisor(signal.SIGKILL)
-    (row,) = instance.rows("list")
-    instance.run("approve", row["id"])
-    out, err = process.communicate(timeout=90)
-    assert (process.returncode, err) == (0, "")
-    assert json.loads(out)["result"]["stdout_preview"] == "done\n"
-
-
-@pytest.mark.slow
 def test_a_call_that_failed_does_not_end_with_0_whatever_shape_its_answer_has(instance):
     process = instance.call("ExecCommand", cmd="echo done")
     (row,) = instance.rows("list")

@@ -81,15 +81,6 @@ def test_a_ticket_of_another_session_runs_nothing(shell: Shell) -> None:
 
 
 @pytest.mark.slow
-def test_a_guessed_ticket_runs_nothing(shell: Shell) -> None:
-    words = shell.approved("touch ran")
-    ticket = next(word for word in words if "-" in word and word[0].isdigit())
-    words[words.index(ticket)] = ticket[:-1] + ("0" if ticket[-1] != "0" else "1")
-    assert shell.run(words).returncode == 126
-    assert not (shell.instance.workspace / "ran").exists()
-
-
-@pytest.mark.slow
 def test_a_command_does_not_run_in_another_directory_than_was_approved(shell: Shell, tmp_path: Path) -> None:
     words = shell.approved("touch ran")
     ran = shell.run(words, cwd=tmp_path)
@@ -106,12 +97,6 @@ def test_a_command_that_a_human_sent_to_another_directory_runs_there(shell: Shel
     ran = shell.run(shlex.split((said.get("updatedInput") or said["tool_input"])["command"]))
     assert (ran.stdout, ran.stderr, ran.returncode) == (f"{tmp_path}\n".encode(), b"", 0)
     assert client == "gemini" or f"(in {tmp_path})" in said["additionalContext"]
-
-
-@pytest.mark.slow
-def test_standard_input_reaches_the_command(shell: Shell) -> None:
-    data = bytes(range(256)) * 2000
-    assert shell.run(shell.approved("cat"), input=data).stdout == data
 
 
 @pytest.mark.slow
@@ -150,15 +135,9 @@ def test_without_standard_input_the_command_has_none(shell: Shell) -> None:
 
 
 @pytest.mark.slow
-def test_a_megabyte_on_both_streams_comes_whole(shell: Shell) -> None:
-    ran = shell.run(shell.approved("head -c 1000000 /dev/zero; head -c 1000001 /dev/zero >&2"))
-    assert (len(ran.stdout), len(ran.stderr)) == (1_000_000, 1_000_001)
-
-
-@pytest.mark.slow
 def test_output_that_could_be_taken_for_a_refusal_comes_whole_and_once(shell: Shell) -> None:
-    ran = shell.run(shell.approved("head -c 3000000 /dev/zero | tr '\\0' '{'; echo"))
-    assert (ran.returncode, ran.stdout, ran.stderr) == (0, b"{" * 3_000_000 + b"\n", b"")
+    ran = shell.run(shell.approved("head -c 3000000 /dev/zero | tr '\\0' '{'; echo; head -c 1000001 /dev/zero >&2"))
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, b"{" * 3_000_000 + b"\n", bytes(1_000_001))
 
 
 @pytest.mark.slow
@@ -215,19 +194,6 @@ def test_exec_survives_the_death_of_the_supervisor_and_loses_no_byte(shell: Shel
 
 
 @pytest.mark.slow
-def test_an_approved_command_does_not_wait_for_servers(shell: Shell) -> None:
-    (shell.instance.root / "config" / "config.toml").write_text("[supervisor]\nworkers = 1\n")
-    servers = []
-    for number in range(3):
-        servers.append(shell.start(shell.approved(f"touch s{number}; sleep 1000")))
-        shell.instance.until((shell.instance.workspace / f"s{number}").exists)
-    assert shell.run(shell.approved("touch x; echo done")).stdout == b"done\n"
-    for server in servers:
-        server.terminate()
-        server.communicate(timeout=ANSWER_S)
-
-
-@pytest.mark.slow
 def test_a_command_that_waits_for_memory_says_so_and_a_human_starts_it_anyway(shell: Shell) -> None:
     """No machine has so much memory."""
     (shell.instance.root / "config" / "config.toml").write_text(f"[supervisor]\nmin_memory_bytes = {1 << 60}\n")
@@ -250,22 +216,6 @@ def test_a_command_that_waits_for_memory_says_so_and_a_human_starts_it_anyway(sh
     assert shell.instance.run("start", "1").stdout == "Started call 1\n"
     assert waiting.communicate(timeout=ANSWER_S) == (b"done\n", b"whisper_tui: it runs now\n")
     assert "not queued" in shell.instance.run("start", "1").stderr
-
-
-@pytest.mark.slow
-def test_background_commands_of_an_agent_hold_up_no_other(shell: Shell) -> None:
-    (shell.instance.root / "config" / "config.toml").write_text("[supervisor]\nworkers = 1\n")
-    servers = []
-    for number in range(3):
-        tool_input = {"command": f"touch s{number}; sleep 1000", "run_in_background": True}
-        asking = shell.ask("", tool_input=tool_input)
-        shell.approve(shell.waiting())
-        servers.append(shell.start(shlex.split(rewritten(finished(asking)))))
-        shell.instance.until((shell.instance.workspace / f"s{number}").exists)
-    assert shell.run(shell.approved("touch x; echo done")).stdout == b"done\n"
-    for server in servers:
-        server.terminate()
-        server.communicate(timeout=ANSWER_S)
 
 
 @pytest.mark.slow
