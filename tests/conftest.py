@@ -6,6 +6,7 @@ import gc
 import os
 import resource
 import signal
+import subprocess
 import sys
 import tempfile
 from collections.abc import Generator, Iterator
@@ -20,6 +21,7 @@ from tests.agent_process import AgentProcess
 from tests.outside import EXHAUSTIVE
 from tests.rewriting import rewrite_assertions
 from tests.syntax import without_garbage
+from tests.warm_process import warm_supervisors
 from whisper_tui.effects import code_of, edit_results, effects_of
 from whisper_tui.supervisor import queries
 from whisper_tui.supervisor.runs import held_back, preview_changes, rule_on_effects, sandboxed_git, start_order
@@ -57,6 +59,12 @@ os.environ.pop("CLAUDE_PID", None)
 def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("numprocesses", None):  # of the process that starts the workers, not of a worker
         rewrite_assertions(config)
+
+
+@pytest.fixture
+def warm(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Supervisors that this process starts need not load."""
+    monkeypatch.setattr(subprocess.Popen, "_execute_child", warm_supervisors())
 
 
 @pytest.fixture

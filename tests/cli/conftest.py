@@ -7,11 +7,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.warm_process import WarmProcess
+from whisper_tui.model.errors import WhisperError
 from whisper_tui.system.processes import peer_process
 from whisper_tui.system.state_directory import Directories, is_occupied
 from whisper_tui.wire.light_client import light_client
@@ -35,14 +38,8 @@ class Instance:
 
     def start(self, *words: str, **how: Any) -> "subprocess.Popen[str]":
         """Begin a command and do not wait for it."""
-        process = subprocess.Popen(
-            [*PROGRAM, *words, "--home", str(self.root)],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            cwd=self.workspace,
-            **how,
-        )
+        how = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "cwd": self.workspace, **how}
+        process = WarmProcess([*words, "--home", str(self.root)], **how)
         self._started.append(process)
         return process
 
@@ -63,6 +60,11 @@ class Instance:
         """The same without a program that has to start: for looking again and again."""
         with light_client(self.home) as supervisor:
             return supervisor.ask("rows", kind=kind, **about)
+
+    def ready(self) -> None:
+        """Have a supervisor run, if one can."""
+        with suppress(WhisperError), light_client(self.home):
+            pass
 
     def call(self, tool: str, **arguments: Any) -> "subprocess.Popen[str]":
         """Begin a tool call, and wait until it waits for a human."""
@@ -100,7 +102,7 @@ class Instance:
 
 
 @pytest.fixture
-def instance(tmp_path: Path) -> Iterator[Instance]:
+def instance(tmp_path: Path, warm: None) -> Iterator[Instance]:
     made = Instance(tmp_path)
     yield made
     made.close()

@@ -75,7 +75,7 @@ def test_after_a_tool_a_failure_is_silent_and_no_supervisor_is_started(shell: Sh
     told = ran(shell, shell.question("echo asked"), "echo asked")
     assert (told.returncode, told.stdout, told.stderr) == (0, b"", b"")
     assert "No supervisor runs" in shell.instance.run("status").stderr + shell.instance.run("status").stdout
-    shell.supervisor_runs()
+    shell.instance.ready()
     for text in (b"no json", b"[]", b'{"hook_event_name": "PostToolUse"}', b""):
         process = shell.hook(text, "claude", "--after", "--deadline", "5")
         assert process.communicate(timeout=ANSWER_S) == (b"", b"") and process.returncode == 0, text

@@ -102,7 +102,7 @@ def test_a_denial_at_the_gate_is_the_output_of_the_command(gated: GatedShell) ->
 
 @pytest.mark.slow
 def test_at_the_deadline_nothing_has_run_and_the_same_command_waits_on(gated: GatedShell) -> None:
-    gated.shell.supervisor_runs()
+    gated.shell.instance.ready()
     gated.deadline_s = 2
     ran = gated.run(REPLACED)
     assert ran.returncode == 126 and b"Not approved yet, and nothing ran" in ran.stderr

@@ -38,7 +38,6 @@ def test_a_denied_command_never_runs_and_the_reason_is_reported_verbatim(shell: 
 
 @pytest.mark.slow
 def test_at_its_deadline_the_hook_denies_and_the_same_command_keeps_waiting(shell: Shell) -> None:
-    shell.supervisor_runs()
     told = reason(finished(shell.ask("echo late", "--deadline", "1")))
     assert "Not approved yet" in told and "ticket 1" in told
     assert (shell.row("1")["state"], shell.row("1")["agent_gave_up"]) == ("waiting", "the hook's deadline has passed")
@@ -51,7 +50,6 @@ def test_at_its_deadline_the_hook_denies_and_the_same_command_keeps_waiting(shel
 
 @pytest.mark.slow
 def test_a_command_that_was_approved_meanwhile_runs_when_the_agent_asks_again(shell: Shell) -> None:
-    shell.supervisor_runs()
     finished(shell.ask("echo late", "--deadline", "1"))
     shell.approve("1")
     assert shell.row("1")["state"] == "held"
@@ -331,7 +329,6 @@ def test_the_command_is_shown_beside_its_ticket_if_the_client_shows_it(shell: Sh
 
 @pytest.mark.slow
 def test_approve_says_if_the_agent_no_longer_waits(shell: Shell) -> None:
-    shell.supervisor_runs()
     finished(shell.ask("touch x", "--deadline", "1"))
     row = shell.row("1")
     said = io.StringIO()

@@ -220,7 +220,7 @@ def waiting_calls(root: Path) -> Iterator[World]:
     (instance.workspace / "photo.bin").write_bytes(b"\x89PNG\0\xff\xfe")
     (instance.workspace / "n.ipynb").write_text(json.dumps(NOTEBOOK | {"metadata": {}, "nbformat": 4}))
     shell, ids = Shell(instance, agent), dict[str, str]()
-    shell.supervisor_runs()
+    shell.instance.ready()
     watch = instance.start("watch", stdin=subprocess.DEVNULL)
     made = World(instance, ids, watch)
     made.watch_until("Connected")

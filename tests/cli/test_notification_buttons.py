@@ -177,7 +177,6 @@ def test_a_call_that_is_decided_elsewhere_takes_its_notification_away(instance: 
 @pytest.mark.slow
 def test_a_desktop_that_an_agent_has_started_is_not_trusted(shell: Shell, desktop: Desktop) -> None:
     configure(shell.instance, at_most_every_s=1)
-    shell.supervisor_runs()
     shell.ask("true")
     shell.deny(shell.waiting(), "only to get to know the agent")
     desktop.start(*shell.agent.starts())

@@ -216,7 +216,6 @@ def test_a_file_that_changes_before_the_approval_is_asked_about_again(shell: She
 
 @pytest.mark.slow
 def test_at_its_deadline_an_edit_is_refused_and_asked_again(shell: Shell, makefile: Path) -> None:
-    shell.supervisor_runs()
     told = reason(finished(edit(shell, makefile, "--deadline", "1")))
     assert "nothing was changed" in told and "Make the same edit again" in told
     asking = edit(shell, makefile)

@@ -214,7 +214,6 @@ def test_through_a_pipe_watch_only_prints_events(instance: Instance) -> None:
 @outside_only
 def test_watch_prints_what_is_new_once_although_a_session_comes_back_for_each_of_its_calls(shell: AgentShell) -> None:
     instance = shell.instance
-    shell.supervisor_runs()
     ask_and_deny(shell, "1", "make before")
     watch = instance.start("watch", stdin=subprocess.DEVNULL)
     assert watch.stdout is not None

@@ -10,22 +10,15 @@ import pytest
 
 from tests.cli.conftest import ANSWER_S, PROGRAM, Instance, instance  # noqa: F401
 from tests.install.conftest import CLIENTS, Machine
+from tests.warm_process import WarmProcess
 
 
-def whisper(machine: Machine, *words: str, **how: object) -> "subprocess.CompletedProcess[str]":
-    answer = subprocess.run(
-        [*PROGRAM, *words],
-        env={**machine.environ, "PYTHONPATH": str(Path(__file__).parent.parent.parent)},
-        cwd=machine.project,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=ANSWER_S,
-        check=False,
-        **how,  # type: ignore[call-overload]
-    )
-    assert "Traceback" not in answer.stderr
-    return answer
+def whisper(machine: Machine, *words: str) -> "subprocess.CompletedProcess[str]":
+    streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    process = WarmProcess(words, env=machine.environ, cwd=machine.project, **streams)
+    out, err = process.communicate(timeout=ANSWER_S)
+    assert "Traceback" not in err
+    return subprocess.CompletedProcess(words, process.returncode, out, err)
 
 
 def answered(machine: Machine, line: str, *words: str) -> tuple[int, str]:

@@ -15,9 +15,11 @@ import pytest
 from mcp.client.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 
+from tests.warm_process import WarmProcess
 from whisper_tui.config import find_directories
 from whisper_tui.model.errors import Unavailable
 from whisper_tui.wire.client import SupervisorClient
+from whisper_tui.wire.light_client import SupervisorLost, light_client
 
 PATIENCE_S = 60
 FOUR_KEYS = ["stdout", "stderr", "return_code", "timed_out"]
@@ -36,16 +38,11 @@ class Place:
 
     async def run(self, verb: str, *arguments: str) -> str:
         """Run a subcommand. Returns what it printed."""
-        process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "whisper_tui", verb, "--home", str(self.home), *arguments),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-        )
-        async with asyncio.timeout(PATIENCE_S):
-            out, err = await process.communicate()
-        assert process.returncode == 0, err.decode()
-        return out.decode()
+        streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        process = WarmProcess([verb, "--home", str(self.home), *arguments], **streams)
+        out, err = await asyncio.to_thread(process.communicate, timeout=PATIENCE_S)
+        assert process.returncode == 0, err
+        return out
 
     async def rows(self, verb: str, *arguments: str) -> Any:
         return json.loads(await self.run(verb, "--json", *arguments))
@@ -54,10 +51,21 @@ class Place:
         """Wait for a row that a listing shows."""
         async with asyncio.timeout(PATIENCE_S):
             while True:
-                for row in await self.rows(verb):
-                    if holds(row):
-                        return row
+                # The one that is asked may just be killed.
+                with suppress(SupervisorLost):
+                    for row in await asyncio.to_thread(self._seen, verb):
+                        if holds(row):
+                            return row
                 await asyncio.sleep(0.05)
+
+    def _seen(self, kind: str) -> Any:
+        """The same rows without a program that has to start: for looking again and again."""
+        with light_client(find_directories(str(self.home), {})) as supervisor:
+            return supervisor.ask("rows", kind=kind)
+
+    def ready(self) -> None:
+        """Have a supervisor run: an agent's program would load one, which takes longer than the rest of most tests."""
+        self._seen("list")
 
     async def waiting(self) -> str:
         """Wait for a call that waits. Returns its id."""
@@ -81,7 +89,7 @@ class Place:
 
 
 @pytest.fixture
-async def place(tmp_path: Path) -> AsyncIterator[Place]:
+async def place(tmp_path: Path, warm: None) -> AsyncIterator[Place]:
     made = Place(tmp_path)
     yield made
     await made.stop()

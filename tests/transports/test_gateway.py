@@ -40,6 +40,7 @@ class GatewayPlace(Place):
 
     def words(self, *server: str, through: str = "scripted") -> list[str]:
         # What decides here descends from this process, so that another one has to be the agent.
+        self.ready()
         begin = ["sh", "-c", '"$@"; exit $?', "agent", sys.executable, "-m", "whisper_tui", "mcp"]
         command = server or (sys.executable, SERVER, str(self.log))
         places = ["--home", str(self.home), "--root", str(self.workspace)]
@@ -102,7 +103,7 @@ class RawClient:
 
 
 @pytest.fixture
-async def place(tmp_path: Path) -> AsyncIterator[GatewayPlace]:
+async def place(tmp_path: Path, warm: None) -> AsyncIterator[GatewayPlace]:
     made = GatewayPlace(tmp_path)
     yield made
     await made.stop()

@@ -104,6 +104,7 @@ class AcpPlace(Place):
     @asynccontextmanager
     async def editor(self, *options: str, name: str = "kimi-code", **environ: str) -> AsyncIterator[Editor]:
         words = (sys.executable, "-m", "whisper_tui", "acp", "--home", str(self.home), "--root", str(self.workspace))
+        self.ready()
         process = await asyncio.create_subprocess_exec(
             *(*words, *options, "--", sys.executable, AGENT, name, str(self.log)),
             stdin=subprocess.PIPE,
@@ -125,7 +126,7 @@ class AcpPlace(Place):
 
 
 @pytest.fixture
-async def place(tmp_path: Path) -> AsyncIterator[AcpPlace]:
+async def place(tmp_path: Path, warm: None) -> AsyncIterator[AcpPlace]:
     made = AcpPlace(tmp_path)
     yield made
     await made.stop()

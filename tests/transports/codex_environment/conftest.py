@@ -141,6 +141,7 @@ class ExecutorPlace(Place):
 
         `through`: the words of a program that starts it, such as ssh.
         """
+        self.ready()
         # The decisions come from children of this process, so that another one has to be the agent.
         words = ["sh", "-c", '"$@"; exit $?', "agent", *through, sys.executable, "-m", "whisper_tui", "executor"]
         process = await asyncio.create_subprocess_exec(
@@ -166,7 +167,7 @@ class ExecutorPlace(Place):
 
 
 @pytest.fixture
-async def place(tmp_path: Path) -> AsyncIterator[ExecutorPlace]:
+async def place(tmp_path: Path, warm: None) -> AsyncIterator[ExecutorPlace]:
     made = ExecutorPlace(tmp_path)
     yield made
     await made.stop()
