@@ -34,7 +34,7 @@ async def agent(instance: Instance, model: ScriptedModel, *words: str, key: str 
 async def waiting(instance: Instance) -> str:
     async with asyncio.timeout(90):
         while True:
-            rows = [row for row in await asyncio.to_thread(instance.rows, "list") if row["state"] == "waiting"]
+            rows = [row for row in await asyncio.to_thread(instance.seen, "list") if row["state"] == "waiting"]
             if rows:
                 return str(rows[0]["id"])
             await asyncio.sleep(0.1)
