@@ -132,8 +132,7 @@ async def test_earlier_reasons_are_offered() -> None:
         cockpit.scenario.clock.advance(30)
         await cockpit.press("d")
         await cockpit.sees("Deny call 2", "Your earlier reasons", "use make")
-        await cockpit.press("down", "enter")
-        await cockpit.press(*" first", "enter")
+        await cockpit.press("down", "shift+tab", *" first", "enter")
         await cockpit.until(lambda: not isinstance(cockpit.record("2").state, Waiting))
         assert cockpit.record("2").decision.reason == "use make first"
         await cockpit.until(lambda: cockpit.selected == "3")

@@ -1,11 +1,15 @@
-"""Every dialog can be finished with the mouse: its buttons are whole in the smallest terminal and do what they say."""
+"""Every dialog can be finished with the mouse, and is confirmed by the same keys.
+
+Its buttons are whole in the smallest terminal and do what they say.
+"""
 
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
 import pytest
-from textual.widgets import Button
+from textual.binding import Binding
+from textual.widgets import Button, TextArea
 from textual.widgets._toast import Toast
 
 from tests.in_memory.world import InMemoryRules
@@ -15,7 +19,7 @@ from tests.tui.test_rules_screen import Book, a_day, with_a_project, with_reader
 from tests.tui.test_settings_screen import supervisor as with_settings
 from tests.tui.test_talking import talkative
 from tests.tui.test_typing_in import asking
-from whisper_tui.tui.dialogs.dialog import Dialog
+from whisper_tui.tui.dialogs.dialog import CONFIRMS, Dialog
 from whisper_tui.tui.dialogs.edit_dialog import EditScreen
 from whisper_tui.tui.dialogs.review_dialog import ReviewScreen
 from whisper_tui.tui.dialogs.take_back_dialog import TakeBackScreen
@@ -27,9 +31,9 @@ WAITS, RUNS = "8", "6"
 
 
 async def buttons_do_what_they_say(cockpit: Cockpit, *keys: str) -> set[str]:
-    """Open a dialog, click each of its buttons while a toast is shown, and leave.
+    """Open a dialog, click each of its buttons while a toast is shown, press the keys that confirm, and leave.
 
-    Returns the names of what they do.
+    Returns the names of what the buttons do.
     """
     below = cockpit.app.screen
     await cockpit.press(*keys)
@@ -50,6 +54,11 @@ async def buttons_do_what_they_say(cockpit: Cockpit, *keys: str) -> set[str]:
             assert done == [name]
             done.clear()
             names.add(name)
+    for key in ("ctrl+s", "enter"):
+        ends_a_line = key == "enter" and isinstance(dialog.focused, TextArea)
+        await cockpit.press(key)
+        assert done == ([dialog.confirms] if dialog.confirms and not ends_a_line else []), key
+        done.clear()
     cockpit.app.clear_notifications()
     dialog.dismiss(None)
     await cockpit.until(lambda: cockpit.app.screen is below)
@@ -70,6 +79,16 @@ def test_the_buttons_of_every_dialog_fit_into_one_row_but_those_of_an_edit() -> 
         labels = [f"{key} {label}" for key, label, _ in (*dialog.CHOICES, ("Esc", dialog.LEAVE, "leave"))]
         # A button has a column on each side, and one between it and the next.
         assert sum(len(label) + 3 for label in labels) - 1 <= INNER_COLUMNS, (dialog.__name__, labels)
+
+
+def test_no_dialog_has_its_own_keys_to_confirm() -> None:
+    """One rule for all of them, so that a hand need not know in which one it is."""
+    for dialog in all_dialogs():
+        own = [each for each in dialog.__dict__.get("BINDINGS", ()) if isinstance(each, Binding)]
+        assert not {"enter", "ctrl+s"} & {key for binding in own for key in binding.key.split(",")}, dialog.__name__
+        confirming = [shown for shown, _, _ in dialog.CHOICES if shown in CONFIRMS]
+        # Enter ends a line in the editor of a call.
+        assert confirming in ([], ["Ctrl+S" if dialog is EditScreen else "Enter"]), dialog.__name__
 
 
 @pytest.mark.slow

@@ -155,7 +155,7 @@ async def test_a_tool_is_approved_alone_or_with_all_of_its_server() -> None:
     async with open_cockpit(asked_by_agent(TOOL, "mcp__gh__list", "mcp__gh__*"), size=(140, 40)) as cockpit:
         await opened(cockpit, 2)
         await cockpit.sees("Covers calls of mcp__gh__list.", "Ctrl+N: calls of every tool of gh (mcp__gh__*).")
-        await cockpit.press("enter", *["right"] * 20, *["backspace"] * 4, *"show")
+        await cockpit.press("tab", *["right"] * 20, *["backspace"] * 4, *"show")
         await cockpit.sees("'mcp__gh__show' is not the")
         await cockpit.press("ctrl+s", "ctrl+n", "ctrl+s")
         await cockpit.until(lambda: cockpit.record("1").decision is not None)
@@ -174,7 +174,7 @@ async def test_edits_are_approved_by_file_directory_or_kind() -> None:
         await cockpit.sees(
             "Covers edits of every file below src/.", "Ctrl+N: edits of every *.py file in the workspace."
         )
-        await cockpit.press("enter", "tab", "2", "ctrl+s")
+        await cockpit.press("tab", "tab", "2", "ctrl+s")
         await cockpit.until(lambda: cockpit.record("1").decision is not None)
         assert cockpit.record("1").decision == Approve(remember=ToolScope(path="/src/", uses=2))
 
@@ -254,7 +254,7 @@ async def test_capital_a_approves_with_a_limit_of_uses_and_time() -> None:
     async with open_cockpit(three_waiting(), size=(200, 60)) as cockpit:
         await opened(cockpit)
         await cockpit.sees("Of your last 3 calls, 1 would have run without approval", "./build.sh")
-        await cockpit.press("enter", "3", "tab", *"10", "ctrl+s")
+        await cockpit.press("tab", "3", "tab", *"10", "ctrl+s")
         await cockpit.until(lambda: isinstance(cockpit.record("1").state, Running))
         assert cockpit.record("1").decision == Approve(remember=ExactScope(uses=3, minutes=10))
         await cockpit.sees("3 more times")
@@ -356,7 +356,7 @@ async def test_an_edited_command_can_be_approved_with_a_scope() -> None:
         await cockpit.select("3")
         await cockpit.press("e", "end", *"x", "ctrl+o")
         await cockpit.sees("Approve call 3, and more", "tax.confx")
-        await cockpit.press("enter", "2", "ctrl+s")
+        await cockpit.press("tab", "2", "ctrl+s")
         await cockpit.until(lambda: isinstance(cockpit.record("3").state, Running))
         decision = cockpit.record("3").decision
         assert isinstance(decision, Approve) and decision.remember == ExactScope(uses=2)

@@ -75,9 +75,11 @@ async def test_a_chosen_call_is_taken_back_and_nothing_is_marked_by_mistake(tmp_
     scenario = editing(tmp_path, WriteFile(path=str(tmp_path / "app.py"), content="x\n"))
     call_id = changed(scenario)
     async with open_cockpit(scenario) as cockpit:
-        await cockpit.press("right_parenthesis", "space", "enter")
-        await cockpit.sees("Calls are chosen")
+        await cockpit.press("right_parenthesis")
+        await cockpit.sees("Enter Looks good")
+        await cockpit.press("space")
+        await cockpit.sees("Enter Undo chosen")
         assert list(scenario.supervisor.board.unreviewed) == [call_id]
-        await cockpit.press("ctrl+s")
+        await cockpit.press("enter")
         await cockpit.sees("1 call undone.")
         await cockpit.until(lambda: not scenario.supervisor.board.unreviewed)

@@ -3,7 +3,6 @@
 from collections.abc import Iterable
 from typing import ClassVar
 
-from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
@@ -101,10 +100,6 @@ class ConversationScreen(Dialog[None]):
             view.show(talk_paragraphs(conversation), from_top=False)
             # The height of the new text is known only once it is laid out.
             self.call_after_refresh(lambda: view.scroll_end(animate=False))
-
-    @on(Input.Submitted)
-    async def _submitted(self) -> None:
-        await self.action_say()
 
     async def action_say(self) -> None:
         """Send the typed message."""

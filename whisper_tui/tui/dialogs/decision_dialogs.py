@@ -75,25 +75,27 @@ class DenyScreen(Dialog[Deny]):
     def key_down(self) -> None:
         """Move the focus from the field to the earlier reasons."""
         if self._recent and self.focused is self.query_one(Input):
-            self.query_one(OptionList).focus()
+            reasons = self.query_one(OptionList)
+            reasons.focus()
+            reasons.highlighted = 0
 
-    @on(OptionList.OptionSelected)
-    def _again(self, event: OptionList.OptionSelected) -> None:
+    @on(OptionList.OptionHighlighted)
+    def _again(self, event: OptionList.OptionHighlighted) -> None:
         """Put a reason into the field, to be sent or changed."""
         reason = self.query_one(Input)
         # The stored text, not the shown one, in which control characters are written out.
         reason.value = self._recent[event.option_index]
         reason.cursor_position = len(reason.value)
-        reason.focus()
+
+    @on(OptionList.OptionSelected)
+    def _clicked(self) -> None:
+        """Go on in the field, which has the reason."""
+        self.query_one(Input).focus()
 
     @on(Input.Changed)
     def _typed(self) -> None:
         self._warned = False
         self.query_one("#warning").display = False
-
-    @on(Input.Submitted)
-    def _submitted(self) -> None:
-        self.action_deny()
 
     def action_deny(self) -> None:
         """Deny with the text; without a text, only at the second time."""
@@ -161,10 +163,6 @@ class SessionDenialScreen(Dialog[SessionDenialChoice]):
         for field in self.query(Input):
             field.cursor_blink = False
         self.query_one("#words", Input).focus()
-
-    @on(Input.Submitted)
-    def _submitted(self) -> None:
-        self.action_deny()
 
     def action_deny(self) -> None:
         """Deny these words from now on."""
@@ -240,7 +238,6 @@ class BatchScreen(Dialog[BatchChoice]):
 
     CSS_PATH: ClassVar[StyleFiles] = ["../styles/dialog.tcss", "../styles/batch.tcss"]
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("ctrl+s", "approve", "Approve all of these", priority=True),
         Binding("d", "deny", "Deny all of these"),
         Binding("z", "aside", "Set all of these aside, or bring them back if all are"),
         Binding("u", "unmark", "Unmark all of these"),
@@ -254,7 +251,7 @@ class BatchScreen(Dialog[BatchChoice]):
         self._warned = False
         many = len(records)
         self.CHOICES = (  # type: ignore[misc]
-            ("Ctrl+S", "Approve it" if many == 1 else f"Approve all {many:,}", "approve"),
+            ("Enter", "Approve it" if many == 1 else f"Approve all {many:,}", "approve"),
             ("d", "Deny it" if many == 1 else f"Deny all {many:,}", "deny"),
             ("z", "Bring back" if all(record.aside for record in records) else "Set aside", "aside"),
             ("u", "Unmark", "unmark"),

@@ -1,4 +1,4 @@
-"""The base class of all dialogs: Esc leaves, and every key has a button; and a field for one of a few choices."""
+"""The base class of all dialogs: Enter confirms, Esc leaves, every key has a button; and a field for a few choices."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -15,25 +15,29 @@ from textual.events import Click, Mount
 from textual.message import Message
 from textual.screen import ModalScreen
 from textual.widget import Widget
-from textual.widgets import Button, OptionList
+from textual.widgets import Button, OptionList, TextArea
 
 Result = TypeVar("Result")
 StyleFiles = str | PurePath | list[str | PurePath] | None
 """Style sheets as Textual takes them: names relative to the module of the screen."""
+CONFIRMS = ("Enter", "Ctrl+S")
+"""The keys that confirm, as a button shows them: it names the second one if the dialog has a field of several lines."""
 
 
 class Dialog(ModalScreen[Result | None], Generic[Result]):
     """A question to the person; its result is None if the person leaves it."""
 
     CSS_PATH: ClassVar[StyleFiles] = ["../styles/dialog.tcss"]
-    # Some widgets keep Esc for themselves, hence the priority: every dialog can be left without a decision.
+    # Some widgets keep these keys for themselves, hence the priority: every dialog is confirmed and left in one way.
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "leave", "Cancel", priority=True),
+        Binding("enter", "confirm('Enter')", show=False, priority=True),
+        Binding("ctrl+s", "confirm('Ctrl+S')", show=False, priority=True),
         Binding("f1", "app.help_here", "Keys of this dialog", show=False),
     ]
 
     CHOICES: ClassVar[tuple[tuple[str, str, str], ...]] = ()
-    """The buttons: key as shown, label, action."""
+    """The buttons: key as shown, label, action. The one with a key of `CONFIRMS` is what both of them do."""
     LEAVE: ClassVar[str] = "Cancel"
     """The label of the button that changes nothing."""
     drawn_at = float("inf")
@@ -49,7 +53,7 @@ class Dialog(ModalScreen[Result | None], Generic[Result]):
 
     def chooses(self, key: str) -> bool:
         """True for a key that ends the dialog with a choice, or makes one."""
-        return key == "enter" or key in {shown.lower() for shown, _, _ in self.CHOICES}
+        return key in {shown.lower() for shown in (*CONFIRMS, *(shown for shown, _, _ in self.CHOICES))}
 
     def buttons(self) -> ComposeResult:
         """Build the choices as buttons, and one that leaves."""
@@ -64,6 +68,21 @@ class Dialog(ModalScreen[Result | None], Generic[Result]):
     async def _pressed(self, event: Button.Pressed) -> None:
         event.stop()
         await self.run_action((event.button.id or "").removeprefix("choose-"))
+
+    @property
+    def confirms(self) -> str:
+        """The action that confirms. Empty: there is nothing to confirm."""
+        return next((action for shown, _, action in self.CHOICES if shown in CONFIRMS), "")
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """False for Enter in a field of several lines, where it ends a line or adds an argument."""
+        if action == "confirm":
+            return bool(self.confirms) and not (parameters == ("Enter",) and isinstance(self.focused, TextArea))
+        return super().check_action(action, parameters)
+
+    async def action_confirm(self, _key: str) -> None:
+        """Do what the dialog asks about."""
+        await self.run_action(self.confirms)
 
     def action_leave(self) -> None:
         """Leave and change nothing."""

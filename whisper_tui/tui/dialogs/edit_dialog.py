@@ -242,7 +242,6 @@ class EditScreen(Dialog[Approve]):
     CSS_PATH: ClassVar[StyleFiles] = ["../styles/dialog.tcss", "../styles/edit.tcss"]
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-wide")]  # noqa: RUF012
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("ctrl+s", "approve", "Approve this", priority=True),
         Binding("ctrl+l", "preview", "Preview this", priority=True),
         Binding("ctrl+r", "approve_session", "Approve for the session", priority=True),
         Binding("ctrl+o", "approve_scope", "Approve more", priority=True),

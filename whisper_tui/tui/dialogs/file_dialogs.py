@@ -174,10 +174,6 @@ class SaveScreen(Dialog[SaveRequest]):
             field.value = self._proposed()
         self._show_source()
 
-    @on(Input.Submitted)
-    def _submitted(self) -> None:
-        self.action_save()
-
     def action_save(self) -> None:
         """Save the output under the typed name."""
         if text := self.query_one(Input).value.strip():
@@ -203,7 +199,6 @@ class ExportScreen(Dialog[ExportRequest]):
     """Asks for the export to write, and its file."""
 
     CSS_PATH: ClassVar[StyleFiles] = ["../styles/dialog.tcss", "../styles/export.tcss"]
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+s", "write", "Write it", priority=True)]
     CHOICES: ClassVar[tuple[tuple[str, str, str], ...]] = (
         ("Enter", "Write it", "write"),
         ("Tab", "Name the file", "name"),
@@ -237,8 +232,7 @@ class ExportScreen(Dialog[ExportRequest]):
         self.query_one(Input).value = str(self._folder / f"{choice.name}{ENDINGS[choice.form]}")
 
     @on(OptionList.OptionSelected)
-    @on(Input.Submitted)
-    def _chosen(self) -> None:
+    def _clicked(self) -> None:
         self.action_write()
 
     def action_name(self) -> None:

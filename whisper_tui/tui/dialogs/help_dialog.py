@@ -228,7 +228,6 @@ class HelpScreen(FieldOverList[str]):
         self.query_one(".dialog").border_subtitle = Content("")
 
     @on(OptionList.OptionSelected)
-    @on(Input.Submitted)
     def action_run(self) -> None:
         """Close the help and run the chosen entry, or say why that is not possible."""
         at = self.query_one(OptionList).highlighted

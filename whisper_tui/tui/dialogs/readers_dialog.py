@@ -81,7 +81,6 @@ class ReadersScreen(FieldOverList[None]):
         return Content.assemble(("✔ ", "bold $success" if self._runs else "$muted"), command.words)
 
     @on(OptionList.OptionSelected)
-    @on(Input.Submitted)
     async def action_switch(self) -> None:
         """Switch the highlighted command off or on."""
         at = self.query_one(OptionList).highlighted

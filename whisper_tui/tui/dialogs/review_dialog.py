@@ -5,10 +5,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
-from textual.widgets import Static
+from textual.widgets import Button, Static
 
 from whisper_tui.model.call import FileEdits, FileVersions
 from whisper_tui.model.errors import WhisperError
@@ -20,9 +19,12 @@ from whisper_tui.present.spans import BLANK, Paragraph, Span, said
 from whisper_tui.present.words import error_text, session_label_of
 from whisper_tui.tui.cockpit_context import CockpitContext
 from whisper_tui.tui.dialogs.choice_list import ViewedChoiceScreen, differences
+from whisper_tui.tui.dialogs.dialog import choice_label
 
 MOST_SHOWN = 20
 """Files of one call whose differences are shown."""
+SEEN, UNDO = "Looks good", "Undo chosen"
+"""The two answers."""
 
 
 @dataclass(frozen=True)
@@ -38,15 +40,10 @@ class ReviewAnswer:
 class ReviewScreen(ViewedChoiceScreen[ReviewAnswer]):
     """Shows what was changed unasked since the last review, by call."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("ctrl+s", "take_back", "Undo", priority=True),
-        Binding("enter", "looks_good", "Looks good", priority=True),
-    ]
     CHOICES: ClassVar[tuple[tuple[str, str, str], ...]] = (
-        ("Enter", "Looks good", "looks_good"),
+        ("Enter", SEEN, "answer"),
         ("Space", "Choose", "choose"),
         ("a", "All", "choose_all"),
-        ("Ctrl+S", "Undo", "take_back"),
     )
     LEAVE = "Later"
 
@@ -71,6 +68,10 @@ class ReviewScreen(ViewedChoiceScreen[ReviewAnswer]):
         sessions = len({record.call.session_id for record in self._records})
         words = f"{calls} of {count(sessions, 'session')} changed files, and nobody was asked. {chosen}"
         self.query_one("#take-back-note", Static).update(Content(words))
+        # As one yes: with a second key for it, what is chosen could be marked as seen by mistake.
+        button = self.query_one("#choose-answer", Button)
+        button.label = choice_label("Enter", UNDO if self.chosen else SEEN)
+        button.refresh(layout=True)
 
     def words(self, at: int) -> str:
         """Return the number of a call, and what it did."""
@@ -105,17 +106,10 @@ class ReviewScreen(ViewedChoiceScreen[ReviewAnswer]):
         found = [await supervision.preview_versions(record.id, each.number) for each in compared]
         return tuple(found), max(0, page.total - len(page.changes))
 
-    def action_looks_good(self) -> None:
-        """Mark all as seen."""
+    def action_answer(self) -> None:
+        """Take the chosen calls back, or mark all as seen if none is chosen."""
         if self.chosen:
-            self.notify("Calls are chosen: Ctrl+S undoes them, Space leaves them as they are.", markup=False)
+            self.dismiss(ReviewAnswer(take_back=tuple(each.id for each in self._records if each.id in self.chosen)))
             return
         ends = [record.state.at for record in self._records if isinstance(record.state, Ended)]
         self.dismiss(ReviewAnswer(seen_until=max(ends)))
-
-    def action_take_back(self) -> None:
-        """Take the chosen calls back."""
-        if not self.chosen:
-            self.notify("Nothing is chosen: Space chooses a call.", markup=False)
-            return
-        self.dismiss(ReviewAnswer(take_back=tuple(each.id for each in self._records if each.id in self.chosen)))

@@ -151,10 +151,6 @@ class SendInputScreen(Dialog[InputRequest]):
         self.query_one(Input).password = hidden
         self.query_one("#choose-hide", Button).label = choice_label("Ctrl+T", "Show" if hidden else "Hide")
 
-    @on(Input.Submitted)
-    def _submitted(self) -> None:
-        self.action_send()
-
     def action_send(self) -> None:
         """Send the typed text as one line."""
         self.dismiss(InputRequest(self.query_one(Input).value))
@@ -368,7 +364,7 @@ class BackgroundScreen(Dialog[LeftBehindChoice]):
             dialog.border_title = Content("Background processes")
             yield Static(id="behind-head", classes="dialog-note")
             yield OptionList(id="behind")
-            yield Static(Content("k ends all background processes of the call."), classes="dialog-note")
+            yield Static(Content("x ends all background processes of the call."), classes="dialog-note")
             yield from self.buttons()
 
     def on_mount(self) -> None:

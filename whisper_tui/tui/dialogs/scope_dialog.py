@@ -100,14 +100,12 @@ class ScopeScreen(Dialog[Approve]):
 
     CSS_PATH: ClassVar[StyleFiles] = ["../styles/dialog.tcss", "../styles/scope.tcss"]
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-wide")]  # noqa: RUF012
-    # Enter only goes on to the fields: a standing approval must not come from one key too many.
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("ctrl+s", "approve", "Approve", priority=True),
         Binding("ctrl+n", "suggest", "Next suggestion", priority=True),
         Binding("ctrl+t", "sandbox", "Sandbox", priority=True),
     ]
     CHOICES: ClassVar[tuple[tuple[str, str, str], ...]] = (
-        ("Ctrl+S", "Approve", "approve"),
+        ("Enter", "Approve", "approve"),
         ("Ctrl+N", "Next suggestion", "suggest"),
         ("Ctrl+T", "Sandbox", "sandbox"),
     )
@@ -264,11 +262,6 @@ class ScopeScreen(Dialog[Approve]):
         for view in self.query(ParagraphsView):
             view.show(shown, from_top=False)
 
-    @on(OptionList.OptionSelected)
-    def _reach_chosen(self) -> None:
-        """Focus the fields of the chosen reach."""
-        self.query_one("#words" if self.draft().has_words else "#uses", Input).focus()
-
     def action_suggest(self) -> None:
         """Put the next suggested prefix into the field."""
         words = self.query_one("#words", Input)
@@ -302,7 +295,7 @@ class ScopeScreen(Dialog[Approve]):
         """Approve with this scope, unless the supervisor refuses it."""
         scope = self._scope()
         self._cancel_lookup()
-        # Checked here again, because Ctrl+S can come before the debounce has run out.
+        # Checked here again, because Enter can come before the debounce has run out.
         if scope is None or not await self._look(scope):
             self.app.bell()
             return

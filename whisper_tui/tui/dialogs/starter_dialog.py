@@ -3,7 +3,6 @@
 from typing import ClassVar
 
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import Static
@@ -21,7 +20,6 @@ class StarterScreen(ChoiceListScreen[tuple[ShownRule, ...]]):
     """Asks which of the rules are saved."""
 
     CSS_PATH: ClassVar[StyleFiles] = ["../styles/dialog.tcss", "../styles/signals.tcss"]
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("enter", "save", "Save", priority=True)]
     CHOICES: ClassVar[tuple[tuple[str, str, str], ...]] = (
         ("Space", "Tick", "choose"),
         ("a", "Tick all", "choose_all"),

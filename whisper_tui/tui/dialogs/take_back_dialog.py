@@ -72,7 +72,6 @@ class TakeBackScreen(ViewedChoiceScreen[UndoChoice]):
     """Asks which of the changes of an ended call are undone; a redo makes all of them again."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("ctrl+s", "take_back", "Undo", priority=True),
         Binding("t", "tell", "Tell the agent, or not"),
     ]
 
@@ -130,7 +129,7 @@ class TakeBackScreen(ViewedChoiceScreen[UndoChoice]):
             yield from self.buttons()
 
     CHOICES: ClassVar[tuple[tuple[str, str, str], ...]] = (
-        ("Ctrl+S", "Confirm", "take_back"),
+        ("Enter", "Confirm", "take_back"),
         ("Space", "Choose", "choose"),
         ("a", "All", "choose_all"),
         ("t", "Tell or not", "tell"),

@@ -101,13 +101,12 @@ class RuleForm(Dialog[str]):
     CSS_PATH: ClassVar[StyleFiles] = ["../styles/dialog.tcss", "../styles/rule_form.tcss"]
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (110, "-wide")]  # noqa: RUF012
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("ctrl+s", "save", "Save", priority=True),
         Binding("ctrl+n", "save_new", "Save as new", priority=True),
         Binding("down", "app.focus_next", "Next field", show=False),
         Binding("up", "app.focus_previous", "Previous field", show=False),
     ]
     CHOICES: ClassVar[tuple[tuple[str, str, str], ...]] = (
-        ("Ctrl+S", "Save", "save"),
+        ("Enter", "Save", "save"),
         ("Ctrl+N", "Save as new", "save_new"),
     )
 
@@ -201,7 +200,7 @@ class RuleForm(Dialog[str]):
             self.query_one(f"#row-{name}").display = fields.effect == "allow"
         problems: dict[str, str] = {}
         draft = self.draft(problems)
-        # A key that was typed just before Ctrl+S must not clear the answer to it.
+        # A key that was typed just before Enter must not clear the answer to it.
         if fields != self._failed:
             self._say("")
             self._show_problems(problems if fields.words else {**problems, "words": ""})
@@ -307,7 +306,7 @@ class RuleForm(Dialog[str]):
             self.dismiss(None)
             return
         self._may_leave = True
-        self._say("This is not saved. Esc again discards it, Ctrl+S saves it.")
+        self._say("This is not saved. Esc again discards it, Enter saves it.")
 
 
 _TYPED = ("words", "options", "directory", "tool", "because", "name")
@@ -338,7 +337,6 @@ def _sentence(clause: str) -> str:
 class RemoveRuleScreen(Dialog[bool]):
     """Confirms the removal of a rule."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("enter", "remove", "Remove it")]
     CHOICES: ClassVar[tuple[tuple[str, str, str], ...]] = (("Enter", "Remove it", "remove"),)
 
     def __init__(self, rule: ShownRule, path: Path) -> None:
@@ -365,8 +363,7 @@ class TrustScreen(Dialog[bool]):
     """Shows a whole rules file: trust is in its exact content (decision 10)."""
 
     CSS_PATH: ClassVar[StyleFiles] = ["../styles/dialog.tcss", "../styles/failures.tcss"]
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+s", "trust", "Trust this", priority=True)]
-    CHOICES: ClassVar[tuple[tuple[str, str, str], ...]] = (("Ctrl+S", "Trust this", "trust"),)
+    CHOICES: ClassVar[tuple[tuple[str, str, str], ...]] = (("Enter", "Trust this", "trust"),)
 
     def __init__(self, project: ProjectRules) -> None:
         super().__init__()

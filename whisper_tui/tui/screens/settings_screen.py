@@ -108,7 +108,6 @@ def is_found(setting: ShownSetting, words: str) -> bool:
 class SettingDialog(Dialog[str]):
     """Asks for the value of one setting, and stays open until it is written; its result is the value."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("enter,ctrl+s", "save", "Save", priority=True)]
     CHOICES: ClassVar[tuple[tuple[str, str, str], ...]] = (("Enter", "Save", "save"),)
     CSS_PATH: ClassVar[StyleFiles] = ["../styles/dialog.tcss"]
 
