@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from textual.binding import Binding
-from textual.widgets import Button, TextArea
+from textual.widgets import Button, OptionList, TextArea
 from textual.widgets._toast import Toast
 
 from tests.in_memory.world import InMemoryRules
@@ -23,6 +23,7 @@ from whisper_tui.tui.dialogs.dialog import CONFIRMS, Dialog
 from whisper_tui.tui.dialogs.edit_dialog import EditScreen
 from whisper_tui.tui.dialogs.review_dialog import ReviewScreen
 from whisper_tui.tui.dialogs.take_back_dialog import TakeBackScreen
+from whisper_tui.tui.row_list import RowList
 
 SMALLEST = (80, 24)
 INNER_COLUMNS = 72
@@ -41,6 +42,7 @@ async def buttons_do_what_they_say(cockpit: Cockpit, *keys: str) -> set[str]:
     dialog, done = cockpit.app.screen, []
     names = set()
     await cockpit.until(lambda: all(button.region for button in dialog.query(Button) if button.display))
+    assert all(isinstance(each, RowList) or not each.can_focus for each in dialog.query(OptionList))
     dialog.notify("word " * 30, timeout=600)
     await cockpit.until(lambda: any(toast.region for toast in dialog.query(Toast)))
     for button in dialog.query(".dialog-buttons Button").results(Button):

@@ -7,6 +7,8 @@ from tests.tui.scenes import Scenario, long_output, workday
 from whisper_tui.tui.cockpit.call_list import CallList
 from whisper_tui.tui.output.output_pane import OutputPane
 from whisper_tui.tui.paragraphs_view import ParagraphsView
+from whisper_tui.tui.row_list import RowList
+from whisper_tui.tui.screens.past_calls import PastList
 
 CRAWL = "6"
 
@@ -43,6 +45,26 @@ async def test_pages_and_ends_of_the_list() -> None:
         assert cockpit.selected == "100"
         await cockpit.press("g")
         assert cockpit.selected == "1"
+
+
+async def test_j_and_k_move_in_the_lists_of_screens_and_dialogs() -> None:
+    async with open_cockpit(workday()) as cockpit:
+        await cockpit.press("H")
+        await cockpit.until(lambda: cockpit.app.screen.query(PastList))
+        past = cockpit.app.screen.query_one(PastList)
+        await cockpit.until(lambda: past.selected)
+        await cockpit.press("j", "j", "k")
+        assert past.row == 1
+        await cockpit.press("escape")
+        await cockpit.select(CRAWL)
+        await cockpit.press("x")
+        signals = cockpit.app.screen.query_one(RowList)
+        await cockpit.press("j", "j", "j", "k")
+        assert signals.highlighted == 2
+        await cockpit.press("G")
+        assert signals.highlighted == signals.option_count - 1
+        await cockpit.press("g")
+        assert signals.highlighted == 0
 
 
 async def test_n_goes_from_one_waiting_call_to_the_next() -> None:

@@ -16,11 +16,11 @@ from textual.color import Color as TextualColor
 from textual.containers import Vertical
 from textual.content import Content
 from textual.theme import Theme
-from textual.widgets import OptionList
 from textual.widgets.option_list import Option
 
 from whisper_tui.model.text import visible
 from whisper_tui.tui.dialogs.dialog import Dialog, StyleFiles
+from whisper_tui.tui.row_list import RowList
 
 LEAST = 4.5
 """The contrast that text of ordinary size needs (WCAG 2, level AA)."""
@@ -361,26 +361,26 @@ class ThemeScreen(Dialog[str]):
         """The list."""
         with Vertical(classes="dialog") as dialog:
             dialog.border_title = Content("Themes")
-            yield OptionList(*(Option(_row(name, self._themes[name])) for name in self._names))
+            yield RowList(*(Option(_row(name, self._themes[name])) for name in self._names))
             yield from self.buttons()
 
     def on_mount(self) -> None:
         """Begin at the one that there is."""
-        names = self.query_one(OptionList)
+        names = self.query_one(RowList)
         names.highlighted = self._names.index(self._now)
         names.focus()
 
-    @on(OptionList.OptionHighlighted)
-    def _highlighted(self, event: OptionList.OptionHighlighted) -> None:
+    @on(RowList.OptionHighlighted)
+    def _highlighted(self, event: RowList.OptionHighlighted) -> None:
         self._look(self._names[event.option_index])
 
-    @on(OptionList.OptionSelected)
+    @on(RowList.OptionSelected)
     def _selected(self) -> None:
         self.action_keep()
 
     def action_keep(self) -> None:
         """Keep the one that is shown."""
-        if (at := self.query_one(OptionList).highlighted) is not None:
+        if (at := self.query_one(RowList).highlighted) is not None:
             self.dismiss(self._names[at])
 
 

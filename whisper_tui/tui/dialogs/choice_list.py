@@ -10,7 +10,6 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
 from textual.content import Content
-from textual.widgets import OptionList
 from textual.widgets.option_list import Option
 
 from whisper_tui.model.call import FileVersions
@@ -18,6 +17,7 @@ from whisper_tui.present.spans import Paragraph
 from whisper_tui.tui.dialogs.dialog import Dialog, StyleFiles
 from whisper_tui.tui.edit_diff import coloured_diffs, laid_out
 from whisper_tui.tui.paragraphs_view import ParagraphsView
+from whisper_tui.tui.row_list import RowList
 
 Result = TypeVar("Result")
 
@@ -48,13 +48,13 @@ class ChoiceListScreen(Dialog[Result]):
     def note(self) -> None:
         """Say what is chosen."""
 
-    def rows(self, id_: str | None = None) -> OptionList:
+    def rows(self, id_: str | None = None) -> RowList:
         """Build the list."""
-        return OptionList(*(Option(self._row(at)) for at in range(len(self._keys))), id=id_)
+        return RowList(*(Option(self._row(at)) for at in range(len(self._keys))), id=id_)
 
     def on_mount(self) -> None:
         """Highlight the first row."""
-        rows = self.query_one(OptionList)
+        rows = self.query_one(RowList)
         rows.focus()
         if self._keys:
             rows.highlighted = 0
@@ -64,10 +64,10 @@ class ChoiceListScreen(Dialog[Result]):
         mark = ("[x] " if self._keys[at] in self.chosen else "[ ] ") if self.can_choose else ""
         return Content.assemble(mark, self.words(at))
 
-    @on(OptionList.OptionSelected)
+    @on(RowList.OptionSelected)
     def action_choose(self) -> None:
         """Choose the highlighted row, or leave it as it is."""
-        at = self.query_one(OptionList).highlighted
+        at = self.query_one(RowList).highlighted
         if at is not None and self.can_choose:
             self.chosen ^= {self._keys[at]}
             self._redraw((at,))
@@ -80,7 +80,7 @@ class ChoiceListScreen(Dialog[Result]):
 
     def _redraw(self, rows: Iterable[int]) -> None:
         for at in rows:
-            self.query_one(OptionList).replace_option_prompt_at_index(at, self._row(at))
+            self.query_one(RowList).replace_option_prompt_at_index(at, self._row(at))
         self.note()
 
 
@@ -107,8 +107,8 @@ class ViewedChoiceScreen(ChoiceListScreen[Result]):
         """Lay the view out anew when its width changes."""
         self.query_one(ParagraphsView).resized = self._refit
 
-    @on(OptionList.OptionHighlighted)
-    def _highlighted(self, event: OptionList.OptionHighlighted) -> None:
+    @on(RowList.OptionHighlighted)
+    def _highlighted(self, event: RowList.OptionHighlighted) -> None:
         self._begin_to_show(event.option_index)
 
     def _refit(self) -> None:

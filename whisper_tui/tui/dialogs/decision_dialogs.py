@@ -10,7 +10,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
-from textual.widgets import Input, Label, OptionList, Static
+from textual.widgets import Input, Label, Static
 from textual.widgets.option_list import Option
 
 from whisper_tui.model.decision import Deny
@@ -25,6 +25,7 @@ from whisper_tui.present.spans import BLANK, Paragraph, Span, labelled, said
 from whisper_tui.present.verdict_text import findings
 from whisper_tui.tui.dialogs.dialog import Dialog, StyleFiles
 from whisper_tui.tui.paragraphs_view import ParagraphsView
+from whisper_tui.tui.row_list import RowList
 
 NO_REASON = "Press Enter again to deny it without a reason."
 
@@ -62,7 +63,7 @@ class DenyScreen(Dialog[Deny]):
             yield Static("", classes="dialog-problem", id="warning")
             if self._recent:
                 yield Static(Content("↓ Your earlier reasons"), classes="dialog-note")
-                yield OptionList(*(Option(Content(visible(reason))) for reason in self._recent), id="recent")
+                yield RowList(*(Option(Content(visible(reason))) for reason in self._recent), id="recent")
             yield from self.buttons()
 
     def on_mount(self) -> None:
@@ -75,19 +76,19 @@ class DenyScreen(Dialog[Deny]):
     def key_down(self) -> None:
         """Move the focus from the field to the earlier reasons."""
         if self._recent and self.focused is self.query_one(Input):
-            reasons = self.query_one(OptionList)
+            reasons = self.query_one(RowList)
             reasons.focus()
             reasons.highlighted = 0
 
-    @on(OptionList.OptionHighlighted)
-    def _again(self, event: OptionList.OptionHighlighted) -> None:
+    @on(RowList.OptionHighlighted)
+    def _again(self, event: RowList.OptionHighlighted) -> None:
         """Put a reason into the field, to be sent or changed."""
         reason = self.query_one(Input)
         # The stored text, not the shown one, in which control characters are written out.
         reason.value = self._recent[event.option_index]
         reason.cursor_position = len(reason.value)
 
-    @on(OptionList.OptionSelected)
+    @on(RowList.OptionSelected)
     def _clicked(self) -> None:
         """Go on in the field, which has the reason."""
         self.query_one(Input).focus()

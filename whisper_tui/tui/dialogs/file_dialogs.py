@@ -11,7 +11,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
-from textual.widgets import Input, OptionList, Static
+from textual.widgets import Input, Static
 from textual.widgets.option_list import Option
 
 from whisper_tui.export import ENDINGS, ExportFormat
@@ -28,6 +28,7 @@ from whisper_tui.tui.dialogs.dialog import Dialog, StyleFiles
 from whisper_tui.tui.output.ansi import plain_with_colours
 from whisper_tui.tui.output.merged_view import Cursor, MergedView
 from whisper_tui.tui.output.stream_reader import ReadOutput, TimeIndex
+from whisper_tui.tui.row_list import RowList
 
 Source = Stream | Literal["both"]
 PIECE = 1024 * 1024
@@ -214,7 +215,7 @@ class ExportScreen(Dialog[ExportRequest]):
         """Build the list of exports and the file name."""
         with Vertical(classes="dialog") as dialog:
             dialog.border_title = Content("Export")
-            yield OptionList(*(Option(Content(choice.words)) for choice in self._choices))
+            yield RowList(*(Option(Content(choice.words)) for choice in self._choices))
             yield Static(Content("File, which only you can read:"), classes="dialog-note")
             yield Input(id="export-file", compact=True)
             yield from self.buttons()
@@ -222,16 +223,16 @@ class ExportScreen(Dialog[ExportRequest]):
     def on_mount(self) -> None:
         """Focus the list."""
         self.query_one(Input).cursor_blink = False
-        choices = self.query_one(OptionList)
+        choices = self.query_one(RowList)
         choices.highlighted = 0
         choices.focus()
 
-    @on(OptionList.OptionHighlighted)
-    def _highlighted(self, event: OptionList.OptionHighlighted) -> None:
+    @on(RowList.OptionHighlighted)
+    def _highlighted(self, event: RowList.OptionHighlighted) -> None:
         choice = self._choices[event.option_index]
         self.query_one(Input).value = str(self._folder / f"{choice.name}{ENDINGS[choice.form]}")
 
-    @on(OptionList.OptionSelected)
+    @on(RowList.OptionSelected)
     def _clicked(self) -> None:
         self.action_write()
 
@@ -241,7 +242,7 @@ class ExportScreen(Dialog[ExportRequest]):
 
     def action_write(self) -> None:
         """Write the highlighted export."""
-        at = self.query_one(OptionList).highlighted
+        at = self.query_one(RowList).highlighted
         path = self.query_one(Input).value.strip()
         if at is None or not path:
             self.app.bell()

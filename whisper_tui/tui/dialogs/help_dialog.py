@@ -12,12 +12,13 @@ from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
 from textual.screen import Screen
-from textual.widgets import Input, OptionList
+from textual.widgets import Input
 from textual.widgets.option_list import Option
 
 from whisper_tui.present.quantities import count
 from whisper_tui.tui.command_definition import PANE_KEYS, Command, Keymap, Place, in_force, written
 from whisper_tui.tui.dialogs.dialog import Dialog, FieldOverList, StyleFiles
+from whisper_tui.tui.row_list import RowList
 
 SIGNS: tuple[tuple[str, str, str], ...] = (
     ("…", "muted", "Being judged."),
@@ -189,12 +190,12 @@ class HelpScreen(FieldOverList[str]):
         with Vertical(classes="dialog") as dialog:
             dialog.border_title = Content("Keys and signs")
             yield Input(placeholder="Type to search names, keys and descriptions", id="help-search", compact=True)
-            yield OptionList(id="help-list")
+            yield RowList(id="help-list")
             yield from self.buttons()
 
     def on_mount(self) -> None:
         """Focus the field, so that typing searches."""
-        self.query_one(OptionList).can_focus = False
+        self.query_one(RowList).can_focus = False
         self.query_one(Input).focus()
 
     def on_resize(self) -> None:
@@ -220,17 +221,17 @@ class HelpScreen(FieldOverList[str]):
             for title, entries in self._sections:
                 rows += [(None, _heading(title)), *((entry, _row(entry, width)) for entry in entries)]
         self._entries = [entry for entry, _ in rows]
-        listed = self.query_one(OptionList)
+        listed = self.query_one(RowList)
         listed.clear_options()
         listed.add_options([Option(content, disabled=entry is None) for entry, content in rows])
         # Without a search nothing is chosen: Enter right after the key of the help must not run the first command.
         listed.highlighted = 1 if query.strip() and len(rows) > 1 else None
         self.query_one(".dialog").border_subtitle = Content("")
 
-    @on(OptionList.OptionSelected)
+    @on(RowList.OptionSelected)
     def action_run(self) -> None:
         """Close the help and run the chosen entry, or say why that is not possible."""
-        at = self.query_one(OptionList).highlighted
+        at = self.query_one(RowList).highlighted
         entry = self._entries[at] if at is not None else None
         if entry is None:
             return

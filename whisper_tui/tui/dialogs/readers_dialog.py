@@ -8,11 +8,12 @@ from textual import on
 from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.content import Content
-from textual.widgets import Input, OptionList, Static
+from textual.widgets import Input, Static
 from textual.widgets.option_list import Option
 
 from whisper_tui.present.quantities import count
 from whisper_tui.tui.dialogs.dialog import FieldOverList, StyleFiles
+from whisper_tui.tui.row_list import RowList
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ class ReadersScreen(FieldOverList[None]):
         with Vertical(classes="dialog") as dialog:
             dialog.border_title = Content("Commands that only read")
             yield Input(placeholder="Type to search programs and subcommands", id="help-search", compact=True)
-            yield OptionList(id="help-list")
+            yield RowList(id="help-list")
             text = "Off means: a rule of yours asks about all calls of this command, also about those that rules allow."
             if not self._runs:
                 text = "None of them runs unasked now: the level is nothing, or a rule file switches the list off."
@@ -55,7 +56,7 @@ class ReadersScreen(FieldOverList[None]):
 
     def on_mount(self) -> None:
         """Focus the field, so that typing searches."""
-        self.query_one(OptionList).can_focus = False
+        self.query_one(RowList).can_focus = False
         self.query_one(Input).focus()
         self._show()
 
@@ -68,7 +69,7 @@ class ReadersScreen(FieldOverList[None]):
         every = self._listed()
         self._rows = [each for each in every if all(word in each.words.casefold() for word in wanted)]
         off = sum(bool(each.asked_by) for each in every)
-        listed = self.query_one(OptionList)
+        listed = self.query_one(RowList)
         listed.clear_options()
         listed.add_options([Option(self._row(each)) for each in self._rows])
         found = (at for at, each in enumerate(self._rows) if each.words == selected)
@@ -80,10 +81,10 @@ class ReadersScreen(FieldOverList[None]):
             return Content.assemble(("○ ", "$muted"), command.words, ("  off", "$muted"))
         return Content.assemble(("✔ ", "bold $success" if self._runs else "$muted"), command.words)
 
-    @on(OptionList.OptionSelected)
+    @on(RowList.OptionSelected)
     async def action_switch(self) -> None:
         """Switch the highlighted command off or on."""
-        at = self.query_one(OptionList).highlighted
+        at = self.query_one(RowList).highlighted
         if at is None or at >= len(self._rows):
             return
         words = self._rows[at].words

@@ -11,7 +11,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
-from textual.widgets import Button, Input, OptionList, Static
+from textual.widgets import Button, Input, Static
 from textual.widgets.option_list import Option
 
 from whisper_tui.model.api import MOST_MEASURED
@@ -24,6 +24,7 @@ from whisper_tui.present.quantities import age, count, limit, size
 from whisper_tui.present.words import session_label, toast_text
 from whisper_tui.tui.cockpit_context import CockpitContext
 from whisper_tui.tui.dialogs.dialog import Dialog, StyleFiles, choice_label
+from whisper_tui.tui.row_list import RowList
 
 NOTE = "Sent to the command only, never written to the journal."
 HIDDEN = "The command asks for a secret: what you type is hidden. Ctrl+T shows it."
@@ -271,7 +272,7 @@ class SignalScreen(Dialog[SignalRequest]):
         with Vertical(classes="dialog") as dialog:
             dialog.border_title = Content(f"End call {self._call_id}")
             yield Static(id="target", classes="dialog-text")
-            yield OptionList(
+            yield RowList(
                 *(Option(Content.assemble(("End it       ", "bold"), f"   {words}")) for _, words in self._ends),
                 *(
                     Option(Content.assemble((f"{choice.name:<11}", "bold"), f"{choice.number:>3}  ", choice.words))
@@ -282,22 +283,22 @@ class SignalScreen(Dialog[SignalRequest]):
 
     def on_mount(self) -> None:
         """Focus the list."""
-        self.query_one(OptionList).highlighted = 0
-        self.query_one(OptionList).focus()
+        self.query_one(RowList).highlighted = 0
+        self.query_one(RowList).focus()
 
     @property
     def _request(self) -> SignalRequest | None:
         """The signal of the highlighted row."""
-        at = self.query_one(OptionList).highlighted
+        at = self.query_one(RowList).highlighted
         if at is None:
             return None
         if at < len(self._ends):
             return self._ends[at][0]
         return SignalRequest(self._choices[at - len(self._ends)].number, self._targets[0])
 
-    @on(OptionList.OptionHighlighted)
+    @on(RowList.OptionHighlighted)
     def _show_target(self) -> None:
-        at = self.query_one(OptionList).highlighted or 0
+        at = self.query_one(RowList).highlighted or 0
         to = Content.assemble("Sent to ", (TARGETS[self._targets[0]], "bold"), ".")
         self.query_one("#target", Static).update(Content(self._what) if at < len(self._ends) else to)
 
@@ -317,7 +318,7 @@ class SignalScreen(Dialog[SignalRequest]):
         else:
             self.dismiss(request)
 
-    @on(OptionList.OptionSelected)
+    @on(RowList.OptionSelected)
     def _selected(self) -> None:
         self.action_send()
 
@@ -363,14 +364,14 @@ class BackgroundScreen(Dialog[LeftBehindChoice]):
         with Vertical(classes="dialog") as dialog:
             dialog.border_title = Content("Background processes")
             yield Static(id="behind-head", classes="dialog-note")
-            yield OptionList(id="behind")
+            yield RowList(id="behind")
             yield Static(Content("x ends all background processes of the call."), classes="dialog-note")
             yield from self.buttons()
 
     def on_mount(self) -> None:
         """List the processes, and sample them every two seconds."""
         self._list()
-        self.query_one(OptionList).focus()
+        self.query_one(RowList).focus()
         self.set_interval(EVERY_S, self._look)
         # Drawn before the first answer, which can take long with very many processes.
         self.call_after_refresh(self._look)
@@ -400,7 +401,7 @@ class BackgroundScreen(Dialog[LeftBehindChoice]):
             self._list()
 
     def _list(self) -> None:
-        options = self.query_one(OptionList)
+        options = self.query_one(RowList)
         marked = self._marked()
         self._rows = behind_rows(self._cockpit.board, self._known)
         now = self._cockpit.clock()
@@ -435,7 +436,7 @@ class BackgroundScreen(Dialog[LeftBehindChoice]):
         )
 
     def _marked(self) -> str | None:
-        options = self.query_one(OptionList)
+        options = self.query_one(RowList)
         return options.highlighted_option.id if options.highlighted_option is not None else None
 
     def _chosen(self) -> LeftBehindRow | None:
@@ -452,7 +453,7 @@ class BackgroundScreen(Dialog[LeftBehindChoice]):
         if (row := self._chosen()) is not None:
             self.dismiss(LeftBehindChoice(row.record.id, ends=True))
 
-    @on(OptionList.OptionSelected)
+    @on(RowList.OptionSelected)
     def _selected(self) -> None:
         self.action_go()
 

@@ -11,7 +11,7 @@ from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.timer import Timer
-from textual.widgets import Input, Label, OptionList, Static
+from textual.widgets import Input, Label, Static
 from textual.widgets.option_list import Option
 
 from whisper_tui.model.api import HistoryQuery, all_sessions
@@ -32,6 +32,7 @@ from whisper_tui.tui.dialogs.dialog import Dialog, StyleFiles
 from whisper_tui.tui.dialogs.drafts import TARGET_LABELS, ScopeDraft, reach_words, scope_of, target_kind
 from whisper_tui.tui.lines import LineView
 from whisper_tui.tui.paragraphs_view import ParagraphsView
+from whisper_tui.tui.row_list import RowList
 
 SHOWN = 2000
 """Most characters of a command that are shown."""
@@ -134,7 +135,7 @@ class ScopeScreen(Dialog[Approve]):
             dialog.border_title = Content(f"Approve call {self._record.id}, and more")
             with Horizontal(id="scope-body"):
                 with Vertical(id="scope-fields"):
-                    yield OptionList(*(Option(words, id=reach) for reach, words in self._reaches.items()), id="reach")
+                    yield RowList(*(Option(words, id=reach) for reach, words in self._reaches.items()), id="reach")
                     yield Label(TARGET_LABELS[target_kind(self._spec.command)], id="words-label")
                     yield Input(next(iter(self._suggested), ""), id="words", compact=True)
                     with Horizontal(id="scope-limits"):
@@ -154,7 +155,7 @@ class ScopeScreen(Dialog[Approve]):
         # The agent carries it out itself, so no sandbox is around it.
         self.query_one("#sandbox").display = self.query_one("#choose-sandbox").display = not self._is_tool
         self._show_sandbox()
-        reaches = self.query_one(OptionList)
+        reaches = self.query_one(RowList)
         reaches.styles.height = len(self._reaches)
         reaches.highlighted = 0
         reaches.focus()
@@ -162,12 +163,12 @@ class ScopeScreen(Dialog[Approve]):
 
     def draft(self) -> ScopeDraft:
         """Return the fields as they are now."""
-        at = self.query_one(OptionList).highlighted or 0
+        at = self.query_one(RowList).highlighted or 0
         words, uses, minutes = (self.query_one(f"#{name}", Input).value for name in ("words", "uses", "minutes"))
         return ScopeDraft(tuple(self._reaches)[at], words, uses, minutes)
 
     @on(Input.Changed)
-    @on(OptionList.OptionHighlighted)
+    @on(RowList.OptionHighlighted)
     def _changed(self) -> None:
         """Show problems at once, and the preview after the debounce."""
         draft = self.draft()

@@ -8,13 +8,14 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
-from textual.widgets import OptionList, Static
+from textual.widgets import Static
 from textual.widgets.option_list import Option
 
 from whisper_tui.model.api import SupervisorStatus
 from whisper_tui.model.call import Unasked, UnaskedLevel
 from whisper_tui.present.unasked_text import MEANING, level_words
 from whisper_tui.tui.dialogs.dialog import Dialog, StyleFiles
+from whisper_tui.tui.row_list import RowList
 
 HOUR_S = 3600.0
 
@@ -56,7 +57,7 @@ class UnaskedScreen(Dialog[LevelChoice]):
         with Vertical(classes="dialog") as dialog:
             dialog.border_title = Content("What runs unasked")
             yield Static(id="target", classes="dialog-text")
-            yield OptionList(*(Option(self._words(choice)) for choice in self._choices))
+            yield RowList(*(Option(self._words(choice)) for choice in self._choices))
             yield Static(
                 Content("A rule that asks or denies, of yours, a project or a client, counts at every level."),
                 classes="dialog-note",
@@ -71,7 +72,7 @@ class UnaskedScreen(Dialog[LevelChoice]):
 
     def on_mount(self) -> None:
         """Focus the list at the level in force."""
-        options = self.query_one(OptionList)
+        options = self.query_one(RowList)
         options.focus()
         options.highlighted = self._choices.index(self._in_force().level)
         self._show_place()
@@ -90,11 +91,11 @@ class UnaskedScreen(Dialog[LevelChoice]):
 
     def action_set(self) -> None:
         """Choose the highlighted level."""
-        if (at := self.query_one(OptionList).highlighted) is not None:
+        if (at := self.query_one(RowList).highlighted) is not None:
             _, session_id, seconds = self._places[0]
             level = self._choices[at]
             self.dismiss(LevelChoice(level, session_id, seconds if level is not None else None))
 
-    @on(OptionList.OptionSelected)
+    @on(RowList.OptionSelected)
     def _selected(self) -> None:
         self.action_set()

@@ -25,6 +25,7 @@ from whisper_tui.tui.cockpit.call_row import host_column
 from whisper_tui.tui.cockpit_context import CommandRequested
 from whisper_tui.tui.command_definition import in_force
 from whisper_tui.tui.lines import ROLE_CLASSES, base_style, drawn, fitted, width_of
+from whisper_tui.tui.row_list import LIST_KEYS
 from whisper_tui.tui.screens.past_search import Filters, MergedPastCalls, PastCall, PastCalls
 
 IDS = ("history-verdict", "history-ending", "history-decider", "history-period", "history-session")
@@ -102,14 +103,7 @@ class PastList(ScrollView, can_focus=True, inherit_bindings=False):
 
     COMPONENT_CLASSES = ROLE_CLASSES | {"role--row", "role--row-idle"}
     ALLOW_SELECT = False
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("up,k", "step(-1)", "Up", show=False),
-        Binding("down,j", "step(1)", "Down", show=False),
-        Binding("pageup", "page(-1)", "Page up", show=False),
-        Binding("pagedown", "page(1)", "Page down", show=False),
-        Binding("home,g", "step(-1000000000)", "Newest", show=False),
-        Binding("end,G", "step(1000000000)", "Oldest so far", show=False),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = [*LIST_KEYS]
 
     @dataclass
     class Selected(Message):
@@ -151,13 +145,29 @@ class PastList(ScrollView, can_focus=True, inherit_bindings=False):
         self._want()
         self.refresh()
 
-    def action_step(self, by: int) -> None:
-        """Move the selection by rows."""
-        self.select(self.row + by)
+    def action_cursor_up(self) -> None:
+        """Select the row above."""
+        self.select(self.row - 1)
 
-    def action_page(self, direction: int) -> None:
-        """Move the selection by pages."""
-        self.select(self.row + direction * max(1, self.size.height - 1))
+    def action_cursor_down(self) -> None:
+        """Select the row below."""
+        self.select(self.row + 1)
+
+    def action_page_up(self) -> None:
+        """Move the selection up by a page."""
+        self.select(self.row - max(1, self.size.height - 1))
+
+    def action_page_down(self) -> None:
+        """Move the selection down by a page."""
+        self.select(self.row + max(1, self.size.height - 1))
+
+    def action_first(self) -> None:
+        """Select the newest call."""
+        self.select(0)
+
+    def action_last(self) -> None:
+        """Select the oldest call so far."""
+        self.select(len(self._found) - 1)
 
     def select(self, row: int) -> None:
         """Select a row and scroll it into view."""

@@ -15,7 +15,7 @@ from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
 from textual.content import Content
 from textual.css.query import NoMatches
-from textual.widgets import Input, OptionList
+from textual.widgets import Input
 from textual.widgets.option_list import Option
 
 from whisper_tui.export.session_story import PAGE, newest_first
@@ -37,6 +37,7 @@ from whisper_tui.tui.dialogs.help_dialog import screen_help
 from whisper_tui.tui.keyed_screen import KeyFooter
 from whisper_tui.tui.lines import LineView
 from whisper_tui.tui.paragraphs_view import ParagraphsView
+from whisper_tui.tui.row_list import RowList
 from whisper_tui.tui.screens.command_screen import RULES, CommandScreen
 from whisper_tui.tui.screens.rule_dialogs import RemoveRuleScreen, RuleForm, TrustScreen
 from whisper_tui.tui.screens.rule_list import (
@@ -98,7 +99,7 @@ class TestBox(Input):
 
     def action_done(self) -> None:
         """Focus the list."""
-        self.screen.query_one(OptionList).focus()
+        self.screen.query_one(RowList).focus()
 
 
 class RuleChanges:
@@ -320,7 +321,7 @@ class RulesScreen(CommandScreen):
         yield LineView(id="rules-status")
         yield TestBox(placeholder="/ tests a command against the rules", compact=True, id="rules-test")
         with Horizontal(id="rules-body"):
-            yield OptionList(id="remembered")
+            yield RowList(id="remembered")
             yield ParagraphsView(id="rules-words")
         yield KeyFooter()
 
@@ -373,7 +374,7 @@ class RulesScreen(CommandScreen):
 
     def _draw(self) -> None:
         """Draw the list, and keep the highlighted entry."""
-        listed = self.query_one(OptionList)
+        listed = self.query_one(RowList)
         at = listed.highlighted
         self._entries = entries(self._grants, self._denials, None if self._machines else self.rules)
         options = [
@@ -410,15 +411,15 @@ class RulesScreen(CommandScreen):
     @property
     def highlighted(self) -> Entry | None:
         """The entry that is highlighted."""
-        at = self.query_one(OptionList).highlighted
+        at = self.query_one(RowList).highlighted
         return self._entries[at] if at is not None and at < len(self._entries) else None
 
-    @on(OptionList.OptionSelected, "#remembered")
+    @on(RowList.OptionSelected, "#remembered")
     def _open_highlighted(self) -> None:
         if isinstance(self.highlighted, ReadOnlyList):
             self.changes.list_readers()
 
-    @on(OptionList.OptionHighlighted)
+    @on(RowList.OptionHighlighted)
     def _show_highlighted(self) -> None:
         now, entry = self._cockpit.clock(), self.highlighted
         match entry:
@@ -489,7 +490,7 @@ class RulesScreen(CommandScreen):
     def highlight(self, name: str) -> None:
         """Highlight the rule of a name."""
         found = (at for at, each in enumerate(self._entries) if isinstance(each, ShownRule) and each.name == name)
-        self.query_one(OptionList).highlighted = next(found, self.query_one(OptionList).highlighted)
+        self.query_one(RowList).highlighted = next(found, self.query_one(RowList).highlighted)
 
     def where(self, rule: ShownRule) -> str:
         """The file of a rule, in words."""

@@ -9,7 +9,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
-from textual.widgets import Input, OptionList, Static
+from textual.widgets import Input, Static
 from textual.widgets.option_list import Option
 
 from whisper_tui.model.api import SettingList, ShownSetting
@@ -24,6 +24,7 @@ from whisper_tui.tui.dialogs.help_dialog import screen_help
 from whisper_tui.tui.keyed_screen import KeyFooter
 from whisper_tui.tui.lines import LineView
 from whisper_tui.tui.paragraphs_view import ParagraphsView
+from whisper_tui.tui.row_list import RowList
 from whisper_tui.tui.screens.command_screen import SETTINGS, CommandScreen
 
 THEME = "cockpit.theme"
@@ -95,7 +96,7 @@ class SettingSearch(Input):
         if empty:
             self.value = ""
         self.display = bool(self.value)
-        self.screen.query_one(OptionList).focus()
+        self.screen.query_one(RowList).focus()
 
 
 def is_found(setting: ShownSetting, words: str) -> bool:
@@ -184,7 +185,7 @@ class SettingsScreen(CommandScreen):
         yield LineView(id="settings-status")
         yield SettingSearch(placeholder="words of a setting", compact=True, id="settings-search")
         with Horizontal(id="settings-body"):
-            yield OptionList(id="settings-list")
+            yield RowList(id="settings-list")
             yield ParagraphsView(id="settings-words")
         yield KeyFooter()
 
@@ -216,7 +217,7 @@ class SettingsScreen(CommandScreen):
 
     def _draw(self) -> None:
         """Draw the list, and keep the highlighted setting."""
-        listed = self.query_one(OptionList)
+        listed = self.query_one(RowList)
         at = listed.highlighted
         self._entries = []
         options: list[Option] = []
@@ -244,20 +245,20 @@ class SettingsScreen(CommandScreen):
 
     @property
     def _highlighted(self) -> ShownSetting | None:
-        at = self.query_one(OptionList).highlighted
+        at = self.query_one(RowList).highlighted
         return self._entries[at] if at is not None and at < len(self._entries) else None
 
     @on(Input.Changed, "#settings-search")
     def _searched(self) -> None:
         self._draw()
 
-    @on(OptionList.OptionHighlighted)
+    @on(RowList.OptionHighlighted)
     def _show_highlighted(self) -> None:
         setting = self._highlighted
         words = setting_paragraphs(setting, self._list.path) if setting is not None else ()
         self.query_one(ParagraphsView).show(words, from_top=True)
 
-    @on(OptionList.OptionSelected)
+    @on(RowList.OptionSelected)
     def _change(self) -> None:
         setting = self._highlighted
         if setting is None:
