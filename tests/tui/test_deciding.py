@@ -1,6 +1,7 @@
 """Deciding in the cockpit: always about the call that is on the screen."""
 
 import pytest
+from textual.events import Key
 from textual.widgets import Input, TextArea
 
 from tests.tui.cockpit import open_cockpit
@@ -329,3 +330,18 @@ async def test_the_next_question_takes_no_call_away_that_the_person_went_to() ->
         scenario.ask("fix")
         await cockpit.sees("1 waiting")
         assert cockpit.selected == first
+
+
+@pytest.mark.parametrize("key", ["enter", "ctrl+s"])
+async def test_a_key_that_confirms_does_not_overtake_what_is_typed_before_it(key: str) -> None:
+    scenario = Scenario.begin()
+    call_id = scenario.ask("build")
+    async with open_cockpit(scenario) as cockpit:
+        await cockpit.select(call_id)
+        await cockpit.press("d")
+        await cockpit.can_be_seen()
+        for letter in "not now":
+            cockpit.app.post_message(Key("space" if letter == " " else letter, letter))
+        cockpit.app.post_message(Key(key, None))
+        await cockpit.until(lambda: isinstance(cockpit.record(call_id).state, Ended))
+        assert cockpit.record(call_id).decision == Deny(reason="not now")

@@ -79,18 +79,24 @@ class DenyScreen(Dialog[Deny]):
             reasons = self.query_one(RowList)
             reasons.focus()
             reasons.highlighted = 0
+            self._fill(0)
 
     @on(RowList.OptionHighlighted)
     def _again(self, event: RowList.OptionHighlighted) -> None:
-        """Put a reason into the field, to be sent or changed."""
+        """Put a reason into the field, to be sent or changed; the list highlights its first row by itself."""
+        if self.focused is self.query_one(RowList):
+            self._fill(event.option_index)
+
+    def _fill(self, at: int) -> None:
         reason = self.query_one(Input)
         # The stored text, not the shown one, in which control characters are written out.
-        reason.value = self._recent[event.option_index]
+        reason.value = self._recent[at]
         reason.cursor_position = len(reason.value)
 
     @on(RowList.OptionSelected)
-    def _clicked(self) -> None:
-        """Go on in the field, which has the reason."""
+    def _clicked(self, event: RowList.OptionSelected) -> None:
+        """Put a reason into the field, and go on there."""
+        self._fill(event.option_index)
         self.query_one(Input).focus()
 
     @on(Input.Changed)

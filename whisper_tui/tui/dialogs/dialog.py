@@ -15,7 +15,7 @@ from textual.events import Click, Mount
 from textual.message import Message
 from textual.screen import ModalScreen
 from textual.widget import Widget
-from textual.widgets import Button, OptionList, TextArea
+from textual.widgets import Button, Input, OptionList, TextArea
 
 Result = TypeVar("Result")
 StyleFiles = str | PurePath | list[str | PurePath] | None
@@ -32,7 +32,8 @@ class Dialog(ModalScreen[Result | None], Generic[Result]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "leave", "Cancel", priority=True),
         Binding("enter", "confirm('Enter')", show=False, priority=True),
-        Binding("ctrl+s", "confirm('Ctrl+S')", show=False, priority=True),
+        # No widget takes it, and with a priority it would overtake what is typed before it.
+        Binding("ctrl+s", "confirm('Ctrl+S')", show=False),
         Binding("f1", "app.help_here", "Keys of this dialog", show=False),
     ]
 
@@ -75,14 +76,22 @@ class Dialog(ModalScreen[Result | None], Generic[Result]):
         return next((action for shown, _, action in self.CHOICES if shown in CONFIRMS), "")
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """False for Enter in a field of several lines, where it ends a line or adds an argument."""
+        """False for Enter in a field: in one of several lines it begins another, and the other says that it came."""
         if action == "confirm":
-            return bool(self.confirms) and not (parameters == ("Enter",) and isinstance(self.focused, TextArea))
+            in_field = isinstance(self.focused, Input | TextArea)
+            return bool(self.confirms) and not (parameters == ("Enter",) and in_field)
         return super().check_action(action, parameters)
 
     async def action_confirm(self, _key: str) -> None:
         """Do what the dialog asks about."""
         await self.run_action(self.confirms)
+
+    @on(Input.Submitted)
+    async def _submitted(self, event: Input.Submitted) -> None:
+        """Confirm after what was typed before Enter, which a priority would let it overtake."""
+        event.stop()
+        if self.confirms:
+            await self.run_action(self.confirms)
 
     def action_leave(self) -> None:
         """Leave and change nothing."""
