@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator, Mapping
 from queue import SimpleQueue
 from typing import Any
 
+from whisper_tui.model.strict_json import read_strict_json
+
 LONGEST_LINE = 64 * 1024 * 1024
 """Bytes of one message. A longer one of the client is refused; a longer one of the server ends it."""
 
@@ -32,26 +34,13 @@ class InvalidMessage(ValueError):
         self.code = code
 
 
-def _unique(members: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(members)
-    if len(found) != len(members):
-        raise InvalidMessage("two members of an object have the same name")
-    return found
-
-
-def _no_constant(name: str) -> Any:
-    raise InvalidMessage(f"{name} is not valid JSON")
-
-
 def read_strictly(line: bytes) -> Any:
     """Return the content of a line of the client. Raises `InvalidMessage` if others could read something else in it."""
     # What is forwarded are the bytes, so a server must not find another method or other arguments in them than those
     # that were judged: the first of two members, for example, or a name in other letters, as programs in Go do.
     try:
-        content = json.loads(line.decode(), object_pairs_hook=_unique, parse_constant=_no_constant)
-    except InvalidMessage:
-        raise
-    except (ValueError, RecursionError) as error:
+        content = read_strict_json(line.decode())
+    except ValueError as error:
         raise InvalidMessage(f"the message is not valid JSON: {error}") from error
     for message in content if isinstance(content, list) else [content]:
         if not isinstance(message, dict):

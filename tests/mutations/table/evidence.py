@@ -50,8 +50,8 @@ EVIDENCE = (
     ),
     Mutation(
         "a text has one meaning for every reader",
-        READER + "_once",
-        "len(found) != len(pairs)",
+        "whisper_tui.model.strict_json._unique",
+        "len(found) != len(members)",
         "False",
         (FORGED + "test_a_body_that_two_readers_read_differently_is_refused",),
     ),

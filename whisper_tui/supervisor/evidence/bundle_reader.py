@@ -6,7 +6,6 @@ A file may come from anybody. Nothing in it is believed that does not follow fro
 import base64
 import binascii
 import hashlib
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +15,7 @@ from whisper_tui.model.call import CALL_ID
 from whisper_tui.model.errors import InvalidRequest
 from whisper_tui.model.event import EVENT, CallEvent, Event, SessionSaid, Submitted
 from whisper_tui.model.evidence import Backing
+from whisper_tui.model.strict_json import read_strict_json
 from whisper_tui.supervisor.evidence.bundle_lines import (
     LARGEST_FILE,
     LONGEST_LINE,
@@ -205,9 +205,9 @@ class _Reader:
 def _event(seq: int, body: str) -> Event:
     """Return an event from its text, which no two readers can read differently."""
     try:
-        json.loads(body, object_pairs_hook=_once, parse_constant=_no_constant)
+        read_strict_json(body)
         event: Event = EVENT.validate_json(body)
-    except (ValueError, RecursionError):
+    except ValueError:
         raise BundleProblem(f"event {seq} cannot be read, or is of a newer version of whisper_tui") from None
     if event.seq != seq or isinstance(event, SessionSaid):
         raise BundleProblem(f"event {seq} says that it is another one")
@@ -215,14 +215,3 @@ def _event(seq: int, body: str) -> Event:
     if not CALL_ID.match(named):
         raise BundleProblem(f"event {seq} is about a call that has no number")
     return event
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        raise ValueError("a name occurs twice")
-    return found
-
-
-def _no_constant(name: str) -> Any:
-    raise ValueError(f"{name} is no JSON")

@@ -7,7 +7,6 @@ does not cover is not believed, and an answer with anything unknown in it is ref
 import base64
 import binascii
 import hashlib
-import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from typing import Any, Protocol
 from whisper_tui.model.errors import NotAllowed, Refused
 from whisper_tui.model.page_address import PageAddress
 from whisper_tui.model.phone_proof import PhoneAssertion
+from whisper_tui.model.strict_json import read_strict_json
 
 NOT_INSTALLED = "phones need the extra `phone` of the package, which is not installed"
 LONGEST_ID = 1_024
@@ -247,7 +247,7 @@ class _BrowserAnswer:
 def _answer(text: str, what: str, needed: set[str]) -> _BrowserAnswer:
     """Read the JSON of a credential. Raises `NotAllowed` for anything that no browser sends."""
     try:
-        content = json.loads(text, object_pairs_hook=_once, parse_constant=_no_constant)
+        content = read_strict_json(text)
         if not isinstance(content, dict):
             raise ValueError("it is no object")
         known = {"id", "rawId", "type", "response", "clientExtensionResults", "authenticatorAttachment"}
@@ -265,24 +265,12 @@ def _answer(text: str, what: str, needed: set[str]) -> _BrowserAnswer:
             raise ValueError("its response has other members")
         for name in needed:
             decoded(response[name])
-        client_data = json.loads(decoded(response["clientDataJSON"]), object_pairs_hook=_once)
+        client_data = read_strict_json(decoded(response["clientDataJSON"]).decode())
         if not isinstance(client_data, dict):
             raise ValueError("its client data is no object")
-    except (ValueError, TypeError, RecursionError) as error:
+    except (ValueError, TypeError) as error:
         raise NotAllowed(f"this {what} cannot be read: {_reason(error)}", hint="Try again on the phone") from None
     return _BrowserAnswer(credential_id, response, client_data)
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return an object none of whose names occurs twice: readers would disagree about it."""
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        raise ValueError("a name occurs twice")
-    return found
-
-
-def _no_constant(name: str) -> Any:
-    raise ValueError(f"{name} is no JSON")
 
 
 def _check_same_site(client_data: Mapping[str, Any]) -> None:
