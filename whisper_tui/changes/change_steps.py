@@ -76,7 +76,7 @@ _COMPARED = 1 << 16
 """Bytes of a file that are compared at once."""
 
 
-class _Held(NamedTuple):
+class _HalfWritten(NamedTuple):
     """The content of a file that a kill may have left half written."""
 
     ours: bool
@@ -384,7 +384,7 @@ class ChangeSteps:
         if (found.inode, found.size, found.mtime) != (before.inode, before.size, before.mtime):
             raise Conflict([change.path])
 
-    def _held(self, number: int, change: FileChange, fd: int) -> _Held:
+    def _held(self, number: int, change: FileChange, fd: int) -> _HalfWritten:
         """Compare a file with its old content and its new one."""
         parts = begins_old = begins_new = True
         size = 0
@@ -402,7 +402,7 @@ class ChangeSteps:
                     break
         # Of a file that begins with both, one being a part of the other, the longer one tells.
         is_longer = change.before is not None and change.after is not None and change.before.size > change.after.size
-        return _Held(parts and not os.pread(fd, 1, size), begins_old and (is_longer or not begins_new))
+        return _HalfWritten(parts and not os.pread(fd, 1, size), begins_old and (is_longer or not begins_new))
 
     def _require_unwritten(self, number: int, change: FileChange) -> None:
         """Raise `_ChangedSince` unless a file that has taken the place of another one begins as that did."""

@@ -221,7 +221,7 @@ _Made = dict[int, Stamp | None]
 """Files after their steps, by the number of the change. None: a later step may change it, or there is none."""
 
 
-class _Work:
+class _Transition:
     """The work of a transition. `numbers`: the changes, in the order of their steps.
 
     `results`: what an undo must find; None: the changes are made real.
@@ -315,7 +315,7 @@ def _to_apply(store: str, plan: Plan) -> Sequence[int]:
 
 def _apply_checked(store: str, plan: Plan) -> Plan:
     resumed, numbers = plan.state == APPLYING, _to_apply(store, plan)
-    with _Work(store, plan, numbers, resumed=resumed) as work:
+    with _Transition(store, plan, numbers, resumed=resumed) as work:
         if not resumed:
             if found := _conflicts(plan, numbers):
                 raise _Touched(found, load_state(store).get("left", ()))
@@ -339,7 +339,7 @@ def _apply_checked(store: str, plan: Plan) -> Plan:
     return plan._replace(state=APPLIED, undone=frozenset())
 
 
-def _begin_apply(store: str, plan: Plan, work: _Work, numbers: Sequence[int]) -> None:
+def _begin_apply(store: str, plan: Plan, work: _Transition, numbers: Sequence[int]) -> None:
     """Keep what the steps overwrite, and announce them: all of it is on the disk before the first step."""
     if plan.undone:
         # What they overwrite is kept since they were made real first, beside that of the changes that stayed applied.
@@ -428,7 +428,7 @@ def _undo(store: str, plan: Plan, results: dict[int, Result], chosen: Sequence[i
 
 
 def _undo_checked(store: str, plan: Plan, results: dict[int, Result], chosen: Sequence[int]) -> Plan:
-    with _Work(store, plan, chosen[::-1], results) as work:
+    with _Transition(store, plan, chosen[::-1], results) as work:
         if found := _undo_conflicts(plan, results, chosen):
             raise _Touched(found)
         _begin_undo(store, plan, chosen)
@@ -447,7 +447,7 @@ def _begin_undo(store: str, plan: Plan, chosen: Sequence[int]) -> None:
     flush_file_system(store)
 
 
-def _make_again(store: str, plan: Plan, results: dict[int, Result], work: _Work, error: OSError) -> NoReturn:
+def _make_again(store: str, plan: Plan, results: dict[int, Result], work: _Transition, error: OSError) -> NoReturn:
     """Make real again what was undone before a step failed. Raises the reason in any case."""
     untimed = set(load_state(store)["untimed"])
     try:
@@ -468,11 +468,11 @@ def _make_again(store: str, plan: Plan, results: dict[int, Result], work: _Work,
 
 
 def _resume_undo(store: str, plan: Plan, results: dict[int, Result]) -> Plan:
-    with _Work(store, plan, load_state(store)["chosen"][::-1], results) as work:
+    with _Transition(store, plan, load_state(store)["chosen"][::-1], results) as work:
         return _take_back(store, plan, results, work)
 
 
-def _take_back(store: str, plan: Plan, results: dict[int, Result], work: _Work) -> Plan:
+def _take_back(store: str, plan: Plan, results: dict[int, Result], work: _Transition) -> Plan:
     """Undo the changes that the state names.
 
     Raises `Conflict` if somebody has changed files since that was begun: these stay applied. A rollback leaves them as
