@@ -139,9 +139,13 @@ def pipes_of(pid: int) -> list[OpenPipe]:
 class Descendants:
     """The descendants of one process. Known ones are remembered on systems that lose track of parents."""
 
-    def __init__(self, root: int, *, adopts: bool) -> None:
-        """`adopts`: orphans of this process's tree become its own children."""
+    def __init__(self, root: int, *, adopts: bool, counts: Callable[[int], bool] | None = None) -> None:
+        """`adopts`: orphans of this process's tree become its own children.
+
+        `counts` tells by its pid whether a child of the process is one of those that are meant. None: all are.
+        """
         self._root = root
+        self._counts = counts
         self.can_hide = not adopts
         """True if a descendant may survive its parents and leave the tree of the root."""
         self._groups: set[int] = set()
@@ -165,7 +169,7 @@ class Descendants:
     def _walk(self, without: int | None) -> list[ProcessEntry]:
         found: list[ProcessEntry] = []
         visited = {self._root, without}
-        waiting = children_of(self._root)
+        waiting = [pid for pid in children_of(self._root) if self._counts is None or self._counts(pid)]
         while waiting:
             pid = waiting.pop()
             if pid in visited:
@@ -190,7 +194,11 @@ class Descendants:
         return list(chosen.values())
 
     def _belongs(self, seen: ProcessEntry, family: set[int]) -> bool:
-        return seen.ppid in family or seen.pgid in self._groups or (seen.pid, seen.start) in self._known
+        if seen.pgid in self._groups or (seen.pid, seen.start) in self._known:
+            return True
+        if seen.ppid == self._root and self._counts is not None:
+            return self._counts(seen.pid)
+        return seen.ppid in family
 
 
 def _is_child(seen: ProcessEntry, family: set[int]) -> bool:
@@ -441,9 +449,27 @@ def _own_limit() -> float:
     return _limits_of_supervisors.get(os.getpid(), _as_number(_hard_limit(0)))
 
 
+def mark_run(number: int) -> None:
+    """Mark this process, and all that it will start, with the number of a run; it replaces the number before."""
+    # Below the marks of supervised processes, which are hard limits and stay.
+    if LINUX:
+        with suppress(OSError, ValueError):
+            resource.prlimit(0, FILE_LOCKS, (number, _hard_limit(0)))
+
+
+def run_mark(pid: int) -> int | None:
+    """Return the number of the run that a process was marked with. None: it has none, or is gone."""
+    if LINUX:
+        with suppress(OSError, ValueError):
+            soft, _ = resource.prlimit(pid, FILE_LOCKS)
+            return soft if 0 <= soft < COMMANDS >> 8 else None
+    return None
+
+
 def _lower_limit(pid: int, limit: int) -> None:
-    if _as_number(_hard_limit(pid)) > limit:
-        resource.prlimit(pid, FILE_LOCKS, (limit, limit))
+    soft, hard = resource.prlimit(pid, FILE_LOCKS)
+    if _as_number(hard) > limit:
+        resource.prlimit(pid, FILE_LOCKS, (soft if 0 <= soft < limit else limit, limit))
 
 
 def _hard_limit(pid: int) -> int:

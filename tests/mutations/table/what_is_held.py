@@ -80,9 +80,9 @@ WHAT_IS_HELD = (
     ),
     Mutation(
         "control groups: none stays behind",
-        "whisper_tui.supervisor.keeper.keeper.Keeper._finish",
-        "self._group.remove()",
-        "pass",
+        "whisper_tui.supervisor.keeper.keeper.Keeper._finish_group",
+        "self._group.is_removed()",
+        "True",
         (
             GROUPS + "test_background_processes_keep_the_group_until_they_end",
             GROUPS + "test_groups_that_a_run_has_made_go_with_its_own",

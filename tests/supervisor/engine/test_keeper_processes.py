@@ -1,5 +1,6 @@
 """Looking at processes: the same answers from every source, and nobody else's process is ever hit."""
 
+import math
 import os
 import shutil
 import signal
@@ -61,7 +62,7 @@ def descriptors(pid: int) -> list[str]:
 def has_few_descriptors(pid: int) -> bool:
     """True if a process has no more descriptors than a keeper needs, or none because it is over."""
     try:
-        return len(descriptors(pid)) <= 12
+        return len(descriptors(pid)) <= 13
     except PermissionError:
         # Root alone sees those of a process while it ends.
         return not alive(pid)
@@ -118,15 +119,18 @@ def test_our_own_group_is_never_signalled():
 
 def test_an_alarm_that_is_set_again_is_moved():
     rung: list[str] = []
-    timers = Timers()
-    assert timers.milliseconds_left() is None
+    woken: list[float] = []
+    timers = Timers(woken.append)
+    assert timers.next_due == math.inf
     timers.set_timer(1000, "a", lambda: rung.append("late"))
     timers.set_timer(0, "a", lambda: rung.append("now"))
     timers.set_timer_once(0, "a", lambda: rung.append("never"))
-    assert timers.milliseconds_left() in {0, 1}
+    assert woken == sorted(woken, reverse=True)
+    assert timers.next_due == woken[-1] <= time.monotonic()
     timers.run_due()
     timers.run_due()
     assert rung == ["now"]
+    assert timers.next_due == math.inf
     assert not timers.cancel("a")
 
 
@@ -149,7 +153,7 @@ async def test_a_keeper_keeps_no_needless_descriptors(engine: Engine):
     keeper = (await engine.spawned(key)).process.keeper_pid
     await until(lambda: not any("socket" in target for target in descriptors(keeper)))
     targets = descriptors(keeper)
-    assert len(targets) <= 12, targets
+    assert len(targets) <= 13, targets
 
 
 @linux_only

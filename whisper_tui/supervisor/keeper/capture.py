@@ -318,8 +318,6 @@ class TerminalSizes:
 
 CHUNKS_IN_A_ROW = 16
 """How many chunks are read from a terminal before anything else gets its turn."""
-ALONE_S = COALESCE_S
-"""Seconds for which a pipe is read before timers get their turn."""
 HELD = 1 << 20
 """Bytes that a pipe or a terminal holds at most, as long as no administrator allows more."""
 QUIET_S = 0.02
@@ -398,17 +396,6 @@ class Capture:
             if not source.is_terminal:
                 break  # A chunk is all that a pipe holds: reading on would mostly find it empty.
         return True
-
-    def pump_alone(self, ready: list[tuple[int, int]]) -> list[tuple[int, int]]:
-        """Store what a pipe delivers as long as nothing else happens. Return the events that are left to handle."""
-        source = self._sources.get(ready[0][0]) if len(ready) == 1 else None
-        if source is None or source.is_terminal:
-            return ready
-        # In a flood a turn of the keeper costs as much as a chunk, so it is only left for other events and timers.
-        alone, until = [(source.fd, select.POLLIN)], time.monotonic() + ALONE_S
-        while ready == alone and self.pump(source.fd) and (left := until - time.monotonic()) > 0:
-            ready = self._poll.poll(left * 1000)
-        return [] if ready == alone else ready
 
     def resize(self, fd: int, rows: int, columns: int) -> None:
         """Set the size of a terminal, and record after how many bytes of output."""

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from whisper_tui.supervisor.keeper import spawn
 from whisper_tui.supervisor.keeper.run_control import Timers
+from whisper_tui.supervisor.keeper.run_poll import RunPoll
 from whisper_tui.system import run_files
 
 LONGEST_MESSAGE = 2000 if sys.platform == "darwin" else 65_536
@@ -288,19 +289,20 @@ class InputPump:
         self.path = path
         self._source = os.open(path, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
         self._target = target
+        self._poll: RunPoll | None = None
         self._watched = -1
         self._end = end
         self._pending = b""
         self._ending = False
         self.closed = False
 
-    def watch(self, poll: select.poll) -> None:
+    def watch(self, poll: RunPoll) -> None:
         """Register with `poll` the one descriptor that the pump waits for now."""
+        self._poll = poll
         wanted = -1 if self.closed else self._target if self._pending else self._source
         if wanted == self._watched:
             return
-        if self._watched >= 0:
-            poll.unregister(self._watched)
+        self._stop_watching()
         if wanted >= 0:
             poll.register(wanted, select.POLLIN if wanted == self._source else select.POLLOUT)
         self._watched = wanted
@@ -327,10 +329,16 @@ class InputPump:
         if self.closed:
             return
         self.closed = True
+        self._stop_watching()
         # Without the FIFO and its reader, later writers get an error instead of waiting.
         run_files.remove(self.path)
         os.close(self._source)
         os.close(self._target)
+
+    def _stop_watching(self) -> None:
+        if self._watched >= 0 and self._poll is not None:
+            self._poll.unregister(self._watched)
+        self._watched = -1
 
     def _send_end(self) -> None:
         self._ending = False

@@ -1,4 +1,7 @@
-"""The keeper of one run: it starts the command, watches it and its background processes, and records the events."""
+"""The keeper of one run: it starts the command, watches it and its background processes, and records the events.
+
+A process drives any number of keepers in one loop, so that nothing here may wait.
+"""
 
 import os
 import select
@@ -12,9 +15,10 @@ from whisper_tui.supervisor.keeper import channels, sandbox, spawn
 from whisper_tui.supervisor.keeper.capture import COALESCE_S, Capture
 from whisper_tui.supervisor.keeper.channels import ForeignOrders, InputPump, Job, OrderFifo, WakeupSender
 from whisper_tui.supervisor.keeper.docker_lists import DockerLists
+from whisper_tui.supervisor.keeper.keeper_loop import KeeperLoop
 from whisper_tui.supervisor.keeper.last_output import deliver_last_output
 from whisper_tui.supervisor.keeper.run_cgroup import CgroupMover, RunCgroup
-from whisper_tui.supervisor.keeper.run_control import Death, Leader, Quota, RunEnder, RunFreezer, Timers
+from whisper_tui.supervisor.keeper.run_control import Death, Leader, Quota, RunEnder, RunFreezer
 from whisper_tui.supervisor.keeper.run_records import BackgroundProcesses, RunRecords
 from whisper_tui.supervisor.keeper.sandbox import Sandboxes
 from whisper_tui.supervisor.keeper.seccomp import SeccompNotifications
@@ -41,6 +45,8 @@ FOREIGN_HOLDER_S = 1.0
 """Seconds for which a process outside of an ended run may keep its output open."""
 TERMINAL_RETRY_S = 0.1
 DISK_RETRY_S = 1.0
+SOONEST_S, LATEST_S = 0.002, 1.0
+"""Shortest and longest pause between two attempts to remove a control group."""
 
 
 class KeeperSetup(NamedTuple):
@@ -48,8 +54,8 @@ class KeeperSetup(NamedTuple):
 
     boot: str
     """The id of this boot of the machine."""
-    wake: int
-    """The descriptor that receives each signal's number as one byte."""
+    loop: KeeperLoop
+    """Drives its runs."""
     adopts: bool
     """True if orphaned processes become children of the keeper."""
     sandboxes: Sandboxes
@@ -62,21 +68,21 @@ class Keeper:
     def __init__(self, job: Job, setup: KeeperSetup) -> None:
         self._job = job
         self._spec = job.spec
-        self._wake = setup.wake
+        self._children = setup.loop.children
         self._sandboxes = setup.sandboxes
         self._notifications: SeccompNotifications | None = None
         self._wakeups = WakeupSender(job.directory)
-        self._poll = select.poll()
-        self._timers = Timers()
+        self._poll = setup.loop.poll_for(self)
+        self._timers = setup.loop.timers_for(self)
         self._capture = Capture(job.directory, job.spec, self._poll)
         self._group = RunCgroup()
         self._records = RunRecords(job.directory, setup.boot, self._group)
-        self._descendants = Descendants(os.getpid(), adopts=setup.adopts)
+        self._descendants = Descendants(os.getpid(), adopts=setup.adopts, counts=self._is_own)
         self._mover = CgroupMover(self._descendants, self._group)
-        self._leader = Leader(self._descendants)
+        self.leader: Leader = Leader(self._descendants)
         self._background = BackgroundProcesses(job.directory, setup.boot, self._descendants)
-        self._ender = RunEnder(self._descendants, self._timers, self._leader.reap, self._group)
-        self._quota = Quota(job.spec, self._timers, self._leader, self._ender, self._group)
+        self._ender = RunEnder(self._descendants, self._timers, self._nobody_left, self._group)
+        self._quota = Quota(job.spec, self._timers, self.leader, self._ender, self._group)
         self._freezer = RunFreezer(self._descendants, self._timers, self._ender, self._group)
         self._orders: OrderFifo | None = None
         self._foreign_orders = ForeignOrders(job.directory, self._timers, self._wakeups)
@@ -89,16 +95,15 @@ class Keeper:
         self._held_until: float | None = None
         self._timed_out = False
         self._check_pause = FIRST_CHECK_S
-        self._over = False
+        self._finishes = False
+        self.over = False
 
-    def run(self) -> None:
-        """Run until no process of the command is left."""
+    def start(self) -> None:
+        """Start the command, or record why it cannot be started."""
         try:
             self._start()
         except spawn.StartFailed as failure:
             self._give_up(failure)
-        while not self._over:
-            self._handle_events()
 
     def do_after(self, seconds: float, action: Callable[[], None]) -> None:
         """Call `action` once, if the run lasts that long."""
@@ -112,6 +117,7 @@ class Keeper:
         if self._input is not None:
             self._input.close()
         if self._orders is not None:
+            self._poll.unregister(self._orders.fd)
             os.close(self._orders.fd)
         self._records.close()
         self._wakeups.close()
@@ -121,7 +127,6 @@ class Keeper:
     def _start(self) -> None:
         ours = channels.terminal() if self._spec["tty"] else channels.pipes(takes_input=self._spec["input"])
         with ExitStack() as undone:
-            # The keeper goes on after a start that fails.
             for fd in (*ours.sources, *ours.theirs):
                 undone.callback(os.close, fd)
             self._take_input(ours)
@@ -142,7 +147,6 @@ class Keeper:
         self._capture.on_large = self._records.reserve
         for number, fd in enumerate(ours.sources):
             self._capture.add(fd, number, is_terminal=self._spec["tty"])
-        self._poll.register(self._wake, select.POLLIN)
         if self._input is not None:
             self._input.watch(self._poll)
         if self._spec["timeout"] is not None:
@@ -170,6 +174,7 @@ class Keeper:
             self._spec, environment = spawn.with_private_directory(
                 self._spec, environment, self._path(sandbox.TMP), terminal
             )
+        self._children.expect(self.leader, self._group, self._spec.get("order_key"))
         spawn.enter(self._spec["cwd"])
         try:
             spawn.check_unchanged(self._spec)
@@ -182,15 +187,17 @@ class Keeper:
         finally:
             # posix_spawn cannot set a working directory, so the keeper changed its own for the moment of the start.
             os.chdir("/")
-        self._leader.has_started(pid)
+        self.leader.has_started(pid)
+        self._children.have_started(self.leader)
         return listener
 
     def _give_up(self, failure: spawn.StartFailed) -> None:
-        """Record why the command was not started. If the disk is full, this waits for free space."""
+        """Record why the command was not started. If the disk is full, this is tried again until there is space."""
         sandboxed = self._spec.get("sandbox") is not None
-        while not self._records.written(lambda: self._records.failed(failure, sandboxed=sandboxed)):
-            time.sleep(DISK_RETRY_S)
-        self._finish()
+        if self._records.written(lambda: self._records.failed(failure, sandboxed=sandboxed)):
+            self._finish()
+        else:
+            self._timers.set_timer(DISK_RETRY_S, "record", lambda: self._give_up(failure))
 
     def _announce(self) -> None:
         """Announce the command, move it into a group, and accept orders."""
@@ -202,38 +209,23 @@ class Keeper:
             if self._orders is None:
                 self._orders = OrderFifo(self._path(run_files.CONTROL), self._spec.get("order_key"))
                 self._poll.register(self._orders.fd, select.POLLIN)
-            self._records.spawned(self._leader)
+            self._records.spawned(self.leader)
         except OSError:
             self._timers.set_timer(DISK_RETRY_S, "introduce", self._announce)
             return
         self._wakeups.send(run_files.PID)
 
-    def _handle_events(self) -> None:
-        timeline = self._capture.timeline
-        if timeline.fresh:
-            # Later than at once, so that a burst is one row. A full disk is tried again with the next bytes.
-            self._timers.set_timer_once(COALESCE_S, "index", timeline.flush)
-        for fd, event in self._capture.pump_alone(self._poll.poll(self._timers.milliseconds_left())):
-            self._handle_event(fd, event)
-        self._timers.run_due()
-        if self._input is not None:
-            self._input.watch(self._poll)
-        if self._capture.paused:
-            self._timers.set_timer_once(TERMINAL_RETRY_S, "terminal", self._capture.resume)
-        if self._leader.death is not None:
-            if not self._end_reported and not self._awaits_output():
-                self._report_end(self._leader.death)
-            self._finish_if_over()
+    def stores_alone(self, fd: int) -> Callable[[int], bool] | None:
+        """Return what stores the next bytes of a pipe, and returns whether there may be more. None: it is no pipe."""
+        return self._capture.pump if self._capture.has(fd) and self._terminal < 0 else None
 
-    def _handle_event(self, fd: int, event: int) -> None:
+    def handle_event(self, fd: int, event: int) -> None:
+        """Handle an event of one of its descriptors."""
         if self._capture.has(fd):
             self._capture.pump(fd)
-        elif fd == self._wake:
-            self._read_signals()
         elif self._notifications is not None and fd == self._notifications.listener:
             if not (event & select.POLLIN and self._notifications.answer()):
-                self._poll.unregister(fd)
-                self._notifications.close()
+                self._end_notifications()
         else:
             # Orders are handled before input that arrives with them: a terminal must have its size first.
             if self._orders is not None:
@@ -243,14 +235,31 @@ class Keeper:
             if self._input is not None:
                 self._input.move()
 
-    def _read_signals(self) -> None:
-        numbers = os.read(self._wake, 4096)
-        if signal.SIGTERM in numbers:
-            self._ender.end(self._spec["grace"])
-        if signal.SIGCHLD in numbers:
-            self._leader.reap()
-            if self._end_reported:
-                self._timers.set_timer(RECHECK_S, "look", self._check)
+    def has_lost_child(self) -> None:
+        """Take note that one of its processes, or of those of an unknown run, was reaped."""
+        if self._end_reported and not self._finishes:
+            self._timers.set_timer(RECHECK_S, "look", self._check)
+
+    def end_as_asked(self) -> None:
+        """End it, because this process was asked to end."""
+        self._ender.end(self._spec["grace"])
+
+    def after_turn(self) -> None:
+        """Do what depends on all that has happened to it in one turn of the loop."""
+        if self._finishes:
+            return
+        timeline = self._capture.timeline
+        if timeline.fresh:
+            # Later than at once, so that a burst is one row. A full disk is tried again with the next bytes.
+            self._timers.set_timer_once(COALESCE_S, "index", timeline.flush)
+        if self._input is not None:
+            self._input.watch(self._poll)
+        if self._capture.paused:
+            self._timers.set_timer_once(TERMINAL_RETRY_S, "terminal", self._capture.resume)
+        if self.leader.death is not None:
+            if not self._end_reported and not self._timers.is_set("record") and not self._awaits_output():
+                self._report_end(self.leader.death)
+            self._finish_if_over()
 
     def _awaits_output(self) -> bool:
         """True while processes that the leader has left behind deliver the rest of its output."""
@@ -274,14 +283,14 @@ class Keeper:
         self._timers.cancel("timeout")
         self._capture.drain(DRAIN_S)
         self._capture.timeline.flush()
-        nobody_left = self._leader.reap()
-        if nobody_left:
+        if self._nobody_left():
             self._background.all_gone()
         elif self._background.look(None):
             self._background.save()
         facts = self._facts()
-        if not self._records.written(lambda: self._records.ended(self._leader, death, facts)):
-            time.sleep(DISK_RETRY_S)
+        if not self._records.written(lambda: self._records.ended(self.leader, death, facts)):
+            # Setting it is enough: the end of a turn in which a timer was due comes here again.
+            self._timers.set_timer(DISK_RETRY_S, "record", lambda: None)
             return
         self._end_reported = True
         if self._finish_if_over():
@@ -300,7 +309,7 @@ class Keeper:
             "dropped_out": dropped[0],
             "dropped_err": dropped[1],
             "timed_out": self._spec["timeout"] if self._timed_out else None,
-            "by_us": self._leader.ended_by_us,
+            "by_us": self.leader.ended_by_us,
             "limit": self._quota.broken(),
             "background": self._background.snapshot(),
             "blocked": self._notifications.report(self._error_output()) if self._notifications is not None else None,
@@ -310,14 +319,14 @@ class Keeper:
     def _error_output(self) -> bytes:
         """Return the end of a failed command's error output."""
         # If the command succeeded, the sandbox has refused nothing that it needed.
-        death = self._leader.death
+        death = self.leader.death
         if death is None or death.status == 0:
             return b""
         return self._capture.latest(0 if self._spec["tty"] else 1)
 
     def _finish_if_over(self) -> bool:
-        if self._over or not self._end_reported or not self._leader.reap():
-            return self._over
+        if self._finishes or not self._end_reported or not self._nobody_left():
+            return self._finishes
         if self._terminal >= 0 and not self._capture.at_end:
             self._capture.drain(DRAIN_S)
             self._capture.close_sources()
@@ -330,54 +339,75 @@ class Keeper:
             self._wakeups.send(run_files.BACKGROUND)
         if self._capture.at_end:
             self._finish()
-        return self._over
+        return self._finishes
+
+    def _nobody_left(self) -> bool:
+        """True if no process of the run is left."""
+        self._children.reap()
+        if self.leader.death is None or self._children.any_of(self.leader):
+            return False
+        return not self._descendants.now()
+
+    def _is_own(self, pid: int) -> bool:
+        """True if a child of this process belongs to the run."""
+        return self._children.is_of(pid, self.leader)
 
     def _finish(self) -> None:
-        self._over = True
+        self._finishes = True
         self._capture.finish()
         if self._input is not None:
             self._input.close()
         if self._mover.moves:
             self._wakeups.send(run_files.EXIT)
-            self._mover.wait()
-        self._group.remove()
+        self._finish_group()
+
+    def _finish_group(self, pause_s: float = SOONEST_S) -> None:
+        """Remove the control group, which some kernels release late, and then all that is left."""
+        if self._mover.moves or (not self._group.is_removed() and pause_s < LATEST_S):
+            self._timers.set_timer(pause_s, "group", lambda: self._finish_group(min(2 * pause_s, LATEST_S)))
+            return
         if self._orders is not None:
             self._foreign_orders.tell(self._orders)
-        if self._notifications is not None:
-            self._notifications.close()
+        self._end_notifications()
         if self._spec.get("sandbox") is not None:
             run_files.remove_tree(self._path(sandbox.TMP))
         # DONE is written last: once it exists, readers treat all other files as complete.
         self._records.done(self._capture.totals if self._capture.uncounted else None)
         self._wakeups.send(run_files.DONE)
+        self.over = True
+
+    def _end_notifications(self) -> None:
+        if self._notifications is not None and self._notifications.listener >= 0:
+            self._poll.unregister(self._notifications.listener)
+            self._notifications.close()
 
     def _check(self) -> None:
-        changed = self._background.look(self._leader.if_alive)
+        changed = self._background.look(self.leader.if_alive)
         if changed:
             self._background.save()
             self._wakeups.send(run_files.BACKGROUND)
-        quiet = self._leader.if_alive is not None and not self._background.any_alive
+        quiet = self.leader.if_alive is not None and not self._background.any_alive
         longest = QUIET_CHECK_PAUSE_S if quiet else LONGEST_CHECK_PAUSE_S
         self._check_pause = FIRST_CHECK_S if changed else min(2 * self._check_pause, longest)
         self._capture.retry()
         self._timers.set_timer(self._check_pause, "look", self._check)
 
     def _on_timeout(self) -> None:
-        if self._leader.if_alive is not None:
+        if self.leader.if_alive is not None:
             self._timed_out = True
             self._end(self._spec["grace"])
 
     def _end(self, grace_s: float) -> None:
-        self._leader.note_sent(signal.SIGTERM, signal.SIGKILL)
+        self.leader.note_sent(signal.SIGTERM, signal.SIGKILL)
         self._ender.end(grace_s)
 
     def _execute(self, order: dict[str, Any]) -> None:
         match order:
             case {"do": "signal", "number": signal.SIGKILL, "target": "tree"}:
-                self._leader.note_sent(signal.SIGKILL)
+                self.leader.note_sent(signal.SIGKILL)
                 self._ender.kill()
             case {"do": "signal", "number": int(number), "target": str(target)} if number in signal.valid_signals():
-                self._leader.signal(number, target)
+                self.leader.signal(number, target)
             case {"do": "end", "grace": int() | float() as grace}:
                 self._end(grace)
             case {"do": "freeze" | "thaw" as what}:

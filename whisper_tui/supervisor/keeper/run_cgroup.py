@@ -3,7 +3,6 @@
 import _thread
 import os
 import time
-from contextlib import suppress
 from typing import Any
 
 from whisper_tui.system.processes import Descendants, ProcessEntry, find_process, kernel_file
@@ -97,14 +96,19 @@ class RunCgroup:
 
     def remove(self) -> None:
         """Remove the group and the subgroups that the run has created, unless they contain processes."""
+        for tried in range(TRIES):
+            if self.is_removed():
+                return
+            time.sleep(PAUSE_S * 2**tried)
+
+    def is_removed(self) -> bool:
+        """Try once to remove it. Return False if it has to be tried again: there is no process, and it is not free."""
         for directory in reversed(self._directories()):
-            for tried in range(TRIES):
-                with suppress(OSError):
-                    os.rmdir(directory)
-                    break
-                if self.populated():
-                    return
-                time.sleep(PAUSE_S * 2**tried)
+            try:
+                os.rmdir(directory)
+            except OSError:
+                return self.populated()
+        return True
 
     def _limit_memory(self, most: int) -> bool:
         """Set the memory limit. Return whether the kernel accepted it."""
@@ -162,11 +166,6 @@ class CgroupMover:
     def moves(self) -> bool:
         """True while processes are being moved."""
         return self._moving.locked()
-
-    def wait(self) -> None:
-        """Wait until all processes are moved."""
-        with self._moving:
-            return
 
     def _move(self) -> None:
         try:

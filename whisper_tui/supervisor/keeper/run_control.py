@@ -20,20 +20,23 @@ from whisper_tui.system.processes import (
     send_to_group,
 )
 
-LONGEST_WAIT_S = 86_400.0
-"""The longest wait in seconds: poll() takes milliseconds as a C int, which overflows after 24 days."""
-
 
 class Timers:
     """Named timers on the monotonic clock."""
 
-    def __init__(self) -> None:
+    def __init__(self, wake_at: Callable[[float], None] = lambda _: None) -> None:
+        """`wake_at` is called with a time at which `run_due` has to be called, each time that one is the next."""
         self._set: dict[str, tuple[float, Callable[[], None]]] = {}
         self._suspended: dict[str, tuple[float, Callable[[], None]]] = {}
+        self._wake_at = wake_at
+        self.next_due = math.inf
+        """The time at which `run_due` has to be called next. Nothing may be due then: a timer may be cancelled."""
 
     def set_timer(self, seconds: float, name: str, action: Callable[[], None]) -> None:
         """Call `action` once after so many seconds. A timer with the same name is replaced."""
-        self._set[name] = (time.monotonic() + seconds, action)
+        when = time.monotonic() + seconds
+        self._set[name] = (when, action)
+        self._expect(when)
 
     def set_timer_once(self, seconds: float, name: str, action: Callable[[], None]) -> None:
         """Set a timer, unless one with that name is already set."""
@@ -61,21 +64,22 @@ class Timers:
             seconds, action = self._suspended.pop(name)
             self.set_timer(seconds, name, action)
 
-    def milliseconds_left(self) -> int | None:
-        """Milliseconds until the first timer is due, rounded up. None: no timer is set."""
-        if not self._set:
-            return None
-        left = min(when for when, _ in self._set.values()) - time.monotonic()
-        return max(0, int(min(left, LONGEST_WAIT_S) * 1000) + 1)
-
     def run_due(self) -> None:
         """Call the actions that are due."""
+        self.next_due = math.inf
         now = time.monotonic()
         # An action may cancel or replace other timers.
         for name, (when, action) in list(self._set.items()):
             if when <= now and self._set.get(name) == (when, action):
                 del self._set[name]
                 action()
+        if self._set:
+            self._expect(min(when for when, _ in self._set.values()))
+
+    def _expect(self, when: float) -> None:
+        if when < self.next_due:
+            self.next_due = when
+            self._wake_at(when)
 
 
 class Death(NamedTuple):
@@ -142,20 +146,9 @@ class Leader:
             self._start_time = seen.start if seen else 0
         return self._start_time
 
-    def reap(self) -> bool:
-        """Reap all dead children. Returns whether no process of the run is left."""
-        # After it is reaped, /proc no longer has its start time.
-        if self.pid and self.death is None:
-            self.start_time()
-        while True:
-            try:
-                pid, status, usage = os.wait4(-1, os.WNOHANG)
-            except ChildProcessError:
-                return not self._descendants.can_hide or not self._descendants.now()
-            if not pid:
-                return False
-            if pid == self.pid and self.death is None:
-                self.death = Death(status, usage, time.monotonic())
+    def has_died(self, death: Death) -> None:
+        """Record its end, once it is reaped."""
+        self.death = death
 
     def note_sent(self, *numbers: int) -> None:
         """Record signals that are about to be sent and can reach the leader."""

@@ -283,14 +283,13 @@ class SeccompNotifications:
         self._more = 0
 
     def answer(self) -> bool:
-        """Answer one call. Return whether there may be another one."""
+        """Answer one call. Return whether there may be another one; if not, it is time to close."""
         notice = bytearray(_NOTICE.size)
         try:
             fcntl.ioctl(self.listener, _RECEIVE, notice)
         except FileNotFoundError:
             return True  # The caller was killed while it waited.
         except OSError:
-            self.close()
             return False
         call_id, pid, _, number, _, _, *arguments = _NOTICE.unpack(notice)
         call = _Call(call_id, pid, syscalls.NAMES.get(number, ""), tuple(arguments), self._apart is not None)

@@ -9,12 +9,13 @@ import socket
 import sys
 import time
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import closing, suppress
 from types import FrameType
 
 from whisper_tui.supervisor.keeper import spawn
 from whisper_tui.supervisor.keeper.channels import LIFELINE, JobQueue, WakeupSender, is_waiting, pack, take
 from whisper_tui.supervisor.keeper.keeper import Keeper, KeeperSetup
+from whisper_tui.supervisor.keeper.keeper_loop import KeeperLoop
 from whisper_tui.supervisor.keeper.sandbox import Sandboxes
 from whisper_tui.system import processes, run_files
 from whisper_tui.system.processes import LINUX, boot_id
@@ -98,7 +99,7 @@ def warm_up(runs: str, setup: KeeperSetup) -> None:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
         run_files.remove_tree(directory)
-        drain(setup.wake)
+        setup.loop.discard_signals()
 
 
 def _warm_up_once(directory: str, setup: KeeperSetup) -> None:
@@ -110,9 +111,9 @@ def _warm_up_once(directory: str, setup: KeeperSetup) -> None:
     )
     job = take(pack(directory, dict(os.environ)))
     if job is not None:
-        keeper = Keeper(job, setup)
-        keeper.run()
-        keeper.close()
+        # It may be broken off, so nothing of it may stay in the loop of real runs.
+        with closing(KeeperLoop(setup.loop.wake)) as loop:
+            loop.drive(Keeper(job, setup._replace(loop=loop)))
 
 
 def _warm_up_spec(*, sandboxed: bool) -> dict[str, object]:
@@ -141,14 +142,6 @@ def _warm_up_spec(*, sandboxed: bool) -> dict[str, object]:
 
 def _break_off(_number: int, _frame: FrameType | None) -> None:
     raise _WarmUpTimeout
-
-
-def drain(fd: int) -> None:
-    """Discard the signals that have arrived so far."""
-    try:
-        os.read(fd, 4096)
-    except BlockingIOError:
-        return
 
 
 IDLE_KEEPERS = 4
@@ -201,7 +194,8 @@ class Zygote:
         for fd in (self._too_few, self._too_few_in):
             os.set_blocking(fd, False)
         # Once: it loads what all keepers share. More would delay the first command, and make no later one faster.
-        warm_up(runs, KeeperSetup(boot, self._wake, adopts=False, sandboxes=self._sandboxes))
+        with closing(KeeperLoop(self._wake)) as loop:
+            warm_up(runs, KeeperSetup(boot, loop, adopts=False, sandboxes=self._sandboxes))
         self._sandboxes.end_threads()
         # The garbage collector does not touch frozen objects, so their pages stay shared with the forks.
         gc.collect()
@@ -261,7 +255,8 @@ class Zygote:
         status = 1
         try:
             os.setsid()
-            setup = KeeperSetup(self._boot, wakeup_pipe(signal.SIGCHLD), self._adopt.begin(), self._sandboxes)
+            loop = KeeperLoop(wakeup_pipe(signal.SIGCHLD))
+            setup = KeeperSetup(self._boot, loop, self._adopt.begin(), self._sandboxes)
             self._serve(setup, slot)
             status = 0
         finally:
@@ -338,14 +333,13 @@ def wakeup_pipe(*numbers: int) -> int:
 
 def _keep(message: bytes, setup: KeeperSetup, stay: Callable[[], None]) -> None:
     """Serve one run, from its job to its end. `stay` is called once it exceeds `SHORT_RUN_S`."""
-    drain(setup.wake)
+    setup.loop.discard_signals()
     signal.signal(signal.SIGTERM, lambda *_: None)
     job = take(message)
     if job is not None:
         keeper = Keeper(job, setup)
         keeper.do_after(SHORT_RUN_S, stay)
-        keeper.run()
-        keeper.close()
+        setup.loop.drive(keeper)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 

@@ -1,0 +1,117 @@
+"""The children of a keeper process: which run each belongs to, and their deaths.
+
+A keeper adopts what a command leaves behind (decision 14). The children that it has not started belong to the run in
+whose session they are; a process that has left it is known by its control group, or by the mark that all processes of
+a run inherit.
+"""
+
+import _thread
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from typing import NamedTuple
+
+from whisper_tui.supervisor.keeper.run_cgroup import RunCgroup
+from whisper_tui.supervisor.keeper.run_control import Death, Leader
+from whisper_tui.system.processes import LINUX, children_of, kernel_file, mark_run, run_mark
+
+_MARK_DIGITS = 10
+"""Digits of an order key that are the mark of its run."""
+
+
+class _Kin(NamedTuple):
+    """The marks by which the processes of a run are known."""
+
+    leader: Leader
+    group: RunCgroup
+    mark: int
+
+
+class Children:
+    """The children of this process, by the leaders of their runs."""
+
+    def __init__(self, has_lost: Callable[[Leader | None], object]) -> None:
+        """`has_lost` is called for each child that was reaped, with the leader of its run; None: that is unknown."""
+        self._has_lost = has_lost
+        self._runs: list[_Kin] = []
+        self._leaders: dict[int, Leader] = {}
+        """By their pids, until they are reaped."""
+        self._adopted: dict[int, Leader] = {}
+        """The leaders of other children, by the pids of these, until they are reaped."""
+        # The thread that moves a run into its group looks at children, too. A pid must not be reaped meanwhile.
+        self._lock = _thread.allocate_lock()
+
+    def expect(self, leader: Leader, group: RunCgroup, order_key: str | None) -> None:
+        """Prepare the start of a leader: what this process starts from now on belongs to its run."""
+        mark = int((order_key or "0")[:_MARK_DIGITS], 16)
+        mark_run(mark)
+        self._runs.append(_Kin(leader, group, mark))
+
+    def have_started(self, leader: Leader) -> None:
+        """Note that a leader has its pid."""
+        self._leaders[leader.pid] = leader
+
+    def forget(self, leader: Leader) -> None:
+        """Forget a run that is over."""
+        self._runs = [run for run in self._runs if run.leader is not leader]
+
+    def is_of(self, pid: int, leader: Leader) -> bool:
+        """True if a child belongs to the run of a leader."""
+        with self._lock:
+            return self._leader_of(pid) is leader
+
+    def any_of(self, leader: Leader) -> bool:
+        """True if a child that is not reaped yet belongs to the run of a leader.
+
+        Without one there is no process of the run at all: each has an ancestor among the children.
+        """
+        return any(self.is_of(pid, leader) for pid in children_of(os.getpid()))
+
+    def reap(self) -> None:
+        """Reap all dead children, and tell the leaders that are among them."""
+        for pid in self._dead() if LINUX else list(self._leaders):
+            with self._lock:
+                leader = self._leader_of(pid)
+                own = leader is not None and leader.pid == pid
+                if leader is not None and own:
+                    # After it is reaped, /proc no longer has its start time.
+                    leader.start_time()
+                reaped, status, usage = os.wait4(pid, os.WNOHANG)
+                if not reaped:
+                    continue
+                self._adopted.pop(pid, None)
+                if leader is not None and own:
+                    del self._leaders[pid]
+                    leader.has_died(Death(status, usage, time.monotonic()))
+            self._has_lost(leader)
+
+    def _dead(self) -> Iterator[int]:
+        """Yield the pids of dead children, one after the other as they are reaped."""
+        with suppress(ChildProcessError):
+            while (found := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)) is not None:
+                yield found.si_pid
+
+    def _leader_of(self, pid: int) -> Leader | None:
+        found = self._leaders.get(pid) or self._adopted.get(pid)
+        if found is None and (found := self._find(pid)) is not None:
+            self._adopted[pid] = found
+        return found
+
+    def _find(self, pid: int) -> Leader | None:
+        """Return the leader of the run from which a child was adopted."""
+        text = kernel_file(f"/proc/{pid}/stat")
+        after_name = text[text.rfind(b")") + 2 :].split()
+        if len(after_name) < 4 or int(after_name[1]) != os.getpid():
+            return None
+        if len(self._runs) == 1:
+            return self._runs[0].leader
+        session = int(after_name[3])
+        for run in self._runs:
+            if run.leader.pid == session:
+                return run.leader
+        mark, group = run_mark(pid), os.fsdecode(kernel_file(f"/proc/{pid}/cgroup"))
+        for run in self._runs:
+            if run.group.path is not None and f"/{os.path.basename(run.group.path)}" in group:
+                return run.leader
+        return next((run.leader for run in self._runs if run.mark and run.mark == mark), None)
