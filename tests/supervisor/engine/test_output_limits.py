@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import select
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -15,7 +16,7 @@ from tests.supervisor.engine.conftest import Engine
 from whisper_tui.model.call import Argv
 from whisper_tui.model.ending import Exited
 from whisper_tui.model.run import OutputChunk
-from whisper_tui.supervisor.keeper.capture import BUFFERED, SMALL_RING, StreamFile, Timeline
+from whisper_tui.supervisor.keeper.capture import BUFFERED, LATEST, SMALL_RING, StreamFile, Timeline
 from whisper_tui.supervisor.runs.executor import HasEnded, RunKey
 from whisper_tui.supervisor.runs.output_files import OutputFiles
 from whisper_tui.system import run_files
@@ -110,16 +111,34 @@ async def test_on_a_low_disk_only_the_tail_of_what_follows_is_kept(engine: Engin
     assert read[-1].next_offset == read[-1].size == 4 * MIB
 
 
-def feed(file: StreamFile, data: bytes) -> None:
-    """Through a pipe, as a command would."""
+def feed(file: StreamFile, data: bytes, *, is_pipe: bool = True) -> None:
+    """Through a pipe, as a command would. `is_pipe`: false if it counts as a terminal."""
     reader, writer = os.pipe()
     try:
         for start in range(0, len(data), 4096):
             os.write(writer, data[start : start + 4096])
-            file.take(reader)
+            while file.take(reader, is_pipe=is_pipe) < len(data[start : start + 4096]) and holds_bytes(reader):
+                pass
     finally:
         os.close(reader)
         os.close(writer)
+
+
+def holds_bytes(pipe: int) -> bool:
+    return bool(select.select([pipe], [], [], 0)[0])
+
+
+@pytest.mark.parametrize("is_pipe", [True, False])
+@pytest.mark.parametrize("size", [0, 10, LATEST, 3 * LATEST, 3 * LATEST + 5000, 20 * LATEST])
+@pytest.mark.parametrize("limit", [None, 4 * LATEST, 6 * LATEST])
+def test_the_end_of_a_stream_is_read_wherever_it_is(tmp_path: Path, limit: int | None, size: int, *, is_pipe: bool):
+    file = StreamFile(str(tmp_path / "out"), limit, 0)
+    feed(file, counted(0, size), is_pipe=is_pipe)
+    assert file.total == size
+    end = min(size, LATEST)
+    assert file.latest() == counted(size - end, end)
+    assert (tmp_path / "out").exists() == bool(size)
+    file.close()
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")

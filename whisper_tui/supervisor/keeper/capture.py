@@ -1,8 +1,10 @@
 """Capture of a command's output: pipes and terminals into files, with quotas and a time index."""
 
 import errno
+import fcntl
 import os
 import select
+import termios
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -48,8 +50,8 @@ SMALL_RING = 1024 * 1024
 """How many bytes of further output are kept once the disk is nearly full."""
 BUFFERED = run_files.CHUNK
 """How many bytes are kept in memory while the disk accepts no writes."""
-LATEST = 4096
-"""Bytes at the end of a stream that are kept in memory: programs write one sentence in several pieces."""
+LATEST = 8192
+"""Bytes at the end of a stream in which its last sentences are looked for."""
 RETRY_S = 0.5
 """Seconds between two attempts to write again."""
 
@@ -76,10 +78,9 @@ class StreamFile:
         self._memory: bytearray | None = None
         self._retry_at = 0.0
         self._unnoted = False
+        self._splices = hasattr(os, "splice")
         self.total = 0
         """Bytes that arrived."""
-        self.latest = b""
-        """The end of the stream, at least `LATEST` bytes if there were so many."""
 
     @property
     def kept(self) -> int:
@@ -92,11 +93,33 @@ class StreamFile:
         """True if not even the number of bytes can be derived from the files."""
         return self._unnoted or bool(self._memory)
 
-    def take(self, source: int) -> int:
+    def latest(self) -> bytes:
+        """Return the end of the stream, as far as it is kept: at most `LATEST` bytes."""
+        if self._memory:
+            return bytes(self._memory[-LATEST:])
+        try:
+            end = self._end_of_ring() if self._ring else b""
+            count = min(self._head, LATEST - len(end))
+            # The head is next to what the ring has, as long as the ring has overwritten nothing.
+            if not count or (self._ring and self.total - self._start != len(end)):
+                return end
+            return os.pread(self._file, count, self._head - count) + end
+        except OSError:
+            return b""
+
+    def take(self, source: int, *, is_pipe: bool = False) -> int:
         """Move at most one chunk from a pipe or terminal. Returns 0 at its end. Raises the error of reading it."""
+        if is_pipe and self._splices and self._memory is None and (self._file >= 0 or _holds_bytes(source)):
+            try:
+                return self._splice(source)
+            except OSError as error:
+                # The bytes are still in the pipe. They are read instead, now if the disk is full, else always.
+                if error.errno == errno.EINVAL:
+                    self._splices = False
+                elif error.errno not in _FULL:
+                    raise
         data = os.read(source, run_files.CHUNK)
         if data:
-            self.latest = data if len(data) >= LATEST else (self.latest + data)[-2 * LATEST :]
             self._store(data)
         return len(data)
 
@@ -134,7 +157,7 @@ class StreamFile:
         """Return the file to write to, the position in it and how many bytes fit there."""
         # Created for the first byte only: most commands print to one stream, and many to none.
         if self._file < 0:
-            self._file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+            self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
         if self.total >= self._next_check:
             self._check_free_space()
         if not self._ring:
@@ -152,6 +175,19 @@ class StreamFile:
             self._head = self.total
         elif count:
             self._save_ring_state()
+
+    def _end_of_ring(self) -> bytes:
+        count = min(self.total - self._start, self._ring, LATEST)
+        position = (self.total - count - self._start) % self._ring
+        end = os.pread(self._ring_file, min(count, self._ring - position), position)
+        return end + os.pread(self._ring_file, count - len(end), 0)
+
+    def _splice(self, source: int) -> int:
+        """Have the kernel move bytes from a pipe into the file, so that none is ever only here."""
+        file, position, room = self._place()
+        count = os.splice(source, file, room, offset_dst=position, flags=os.SPLICE_F_NONBLOCK)
+        self._advance(count)
+        return count
 
     def _store(self, data: bytes) -> None:
         rest = memoryview(data)
@@ -196,7 +232,7 @@ class StreamFile:
         self._start, self._ring = self.total, size
 
     def _open_ring(self) -> None:
-        flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC
+        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
         if self._state_file < 0:
             self._state_file = os.open(self._path + run_files.RING_SUFFIX, flags, 0o600)
         if self._ring_file < 0:
@@ -376,7 +412,7 @@ class Capture:
         source = self._sources[fd]
         for _ in range(CHUNKS_IN_A_ROW):
             try:
-                count = source.file.take(fd)
+                count = source.file.take(fd, is_pipe=not source.is_terminal)
             except BlockingIOError:
                 return False
             except OSError as error:
@@ -433,7 +469,7 @@ class Capture:
 
     def latest(self, number: int) -> bytes:
         """Return the end of a stream (0: out, 1: err)."""
-        return self._files[number].latest
+        return self._files[number].latest()
 
     def retry(self) -> None:
         """Try again to write the bytes that a full disk has not accepted."""
@@ -478,6 +514,11 @@ class Capture:
         if not source.paused:
             self._poll.unregister(source.fd)
         os.close(source.fd)
+
+
+def _holds_bytes(pipe: int) -> bool:
+    """True if there is something to move. Without it no file is created."""
+    return fcntl.ioctl(pipe, termios.FIONREAD, b"\0" * 4) != b"\0" * 4
 
 
 def _is_readable(fd: int) -> bool:

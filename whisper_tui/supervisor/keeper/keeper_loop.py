@@ -71,7 +71,7 @@ class KeeperLoop:
         """`wake`: the descriptor that receives each signal's number as one byte."""
         self.children = Children(self._note_dead)
         self.wake = wake
-        self._poll = ProcessPoll[DrivenRun]()
+        self._poll: ProcessPoll[DrivenRun] = ProcessPoll()
         self._poll.register(wake, select.POLLIN, None)
         self._driven: list[DrivenRun] = []
         self._alarms: list[_Alarm] = []
