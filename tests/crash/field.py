@@ -71,7 +71,9 @@ class Field:
     """When, in seconds since the epoch, by pid."""
     supervisors_killed: list[float] = field(default_factory=list)
     keepers_killed: dict[int, float] = field(default_factory=dict)
-    """The same of keepers: what they kept may honestly be lost."""
+    """The same of keepers: what they had not told their guardian yet may honestly be lost."""
+    guardians_killed: list[float] = field(default_factory=list)
+    """The same of those who hold what keepers keep: all of it may honestly be lost if a keeper is killed as well."""
     under_way: list[int] = field(default_factory=list)
     """How many calls were open at each kill."""
     without_leader: set[str] = field(default_factory=set)
@@ -127,6 +129,8 @@ class Field:
         self.killed_at[pid] = time.time()
         if kind in {"keeper", "waiting keeper"}:
             self.keepers_killed[pid] = self.killed_at[pid]
+        elif kind == "guardian":
+            self.guardians_killed.append(self.killed_at[pid])
         elif kind == "supervisor":
             self.supervisors_killed.append(self.killed_at[pid])
         self.under_way.append(self.open_calls())

@@ -17,8 +17,9 @@ from whisper_tui.system.processes import children_of, find_process, is_stopped
 VICTIMS = {
     "supervisor": 9,
     "keeper": 18,
-    "waiting keeper": 11,
-    "parent of keepers": 6,
+    "waiting keeper": 8,
+    "guardian": 5,
+    "guardian and keeper": 4,
     "command": 17,
     "relay": 6,
     "MCP client": 5,
@@ -60,16 +61,17 @@ def _kill(field: Field, kind: str, chance: random.Random) -> None:
             pid = field.supervisor()
             if pid is not None:
                 field.kill(kind, pid)
-        case "keeper" | "command":
+        case "keeper" | "guardian and keeper" | "command":
             running = [record for record in _running(field) if isinstance(record.state, Running)]
             if running:
                 _kill_of(field, kind, chance.choice(running))
-        case "parent of keepers":
+        case "guardian":
             for parent in _forkers(field):
                 field.kill(kind, parent)
         case "waiting keeper":
-            waiting = [pid for parent in _forkers(field) for pid in children_of(parent) if not children_of(pid)]
-            if waiting:
+            children = [pid for parent in _forkers(field) for pid in children_of(parent)]
+            # Commands of a killed keeper are among them.
+            if waiting := [pid for pid in children if is_ours(field, pid) and not children_of(pid)]:
                 field.kill(kind, chance.choice(waiting))
         case _:
             if victims := field.victims(kind):
@@ -88,9 +90,12 @@ def _kill_of(field: Field, kind: str, record: CallRecord) -> None:
     if kind == "command" and seen is not None and seen.start == leader.start_time:
         field.without_leader.add(record.id)
         field.kill(kind, leader.pid)
-    elif kind == "keeper" and _is_ours(field, keeper):
+    elif kind != "command" and is_ours(field, keeper):
         if _stands_still(keeper) and _still_keeps(field, record):
-            field.kill(kind, keeper)
+            parent = find_process(keeper)
+            if kind == "guardian and keeper" and parent is not None and is_ours(field, parent.ppid):
+                field.kill("guardian", parent.ppid)
+            field.kill("keeper", keeper)
         else:
             _let_go_on(keeper)
 
@@ -122,13 +127,13 @@ def _let_go_on(pid: int) -> None:
 def _forkers(field: Field) -> list[int]:
     """Processes that fork keepers for the supervisor of now."""
     supervisor = field.supervisor()
-    return [] if supervisor is None else [pid for pid in children_of(supervisor) if _is_ours(field, pid)]
+    return [] if supervisor is None else [pid for pid in children_of(supervisor) if is_ours(field, pid)]
 
 
-def _is_ours(field: Field, pid: int) -> bool:
+def is_ours(field: Field, pid: int) -> bool:
     """Whether a process is one that keeps runs of this instance, or forks those that do."""
     try:
         words = Path(f"/proc/{pid}/cmdline").read_bytes()
     except OSError:
         return False
-    return b"keeper.zygote" in words and str(field.root).encode() in words
+    return b"keeper.guardian" in words and str(field.root).encode() in words

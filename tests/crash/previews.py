@@ -20,6 +20,7 @@ from pathlib import Path
 
 from tests.crash.field import AGAIN_S, Field
 from tests.crash.human import HUMAN
+from tests.crash.killer import is_ours
 from whisper_tui.model.call import CallRequest, CommandSpec, SessionHello, Shell
 from whisper_tui.model.decision import Approve
 from whisper_tui.model.errors import Refused, WhisperError
@@ -206,7 +207,10 @@ class PreviewKills:
             return
         pids = [supervisor]
         if victim == "keepers":
-            pids = [keeper for forker in children_of(supervisor) for keeper in children_of(forker)]
+            keepers = [keeper for guardian in children_of(supervisor) for keeper in children_of(guardian)]
+            # A preview has a process of its own, below one of them.
+            pids = [*keepers, *(child for keeper in keepers for child in children_of(keeper))]
+            pids = [pid for pid in pids if is_ours(self._field, pid)]
         for pid in pids:
             if self._field.kill(victim, pid):
                 self.result.kills[f"{victim} in a {phase}"] += 1

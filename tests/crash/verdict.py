@@ -16,6 +16,8 @@ from whisper_tui.model.run import Stream
 from whisper_tui.model.state import CallRecord, Ended, Held
 from whisper_tui.supervisor.journal.sqlite_file import check_file
 
+GUARDIAN_S = 10.0
+"""Seconds in which the keepers of a killed guardian have surely noticed, and take nothing any more."""
 SHOWN = 100
 """Bytes of an output that a contradiction names."""
 
@@ -103,7 +105,11 @@ class Verdict:
             case TimedOut() if ran.kind == "late":
                 return None
             case Lost():
-                return None if self._lost_its_keeper(record) else "it is lost, and its keeper was never killed"
+                return (
+                    None
+                    if self._lost_its_keeper(record)
+                    else "it is lost, and its guardian and keeper were not both killed"
+                )
             case Signalled(number=signal):
                 return None if self._was_ended(record, ran) else f"signal {signal} ended it, and nobody had sent one"
             case other:
@@ -115,12 +121,14 @@ class Verdict:
         return by_agent or record.id in field.without_leader or self._lost_its_keeper(record)
 
     def _lost_its_keeper(self, record: CallRecord) -> bool:
-        """Whether its keeper was killed, or one that may just have taken it."""
+        """Whether a keeper was killed that may just have taken it, or together with its guardian."""
         assert isinstance(record.state, Ended)
-        killed, began, ended = self._field.keepers_killed, record.decided_at or 0.0, record.state.at
-        if record.process is not None:
-            return killed.get(record.process.keeper_pid, 0.0) >= began
-        return any(began <= at <= ended for at in killed.values())
+        began, ended = record.decided_at or 0.0, record.state.at
+        if not any(began <= at <= ended for at in self._field.keepers_killed.values()):
+            return False
+        # Its guardian knows of it before it is announced. One that was just killed may have been that of its keeper.
+        since = began - GUARDIAN_S
+        return record.process is None or any(since <= at <= ended for at in self._field.guardians_killed)
 
     async def _wrong_output(self, record: CallRecord, ran: Work) -> str | None:
         written: dict[Stream, set[bytes]] = {"out": ran.outputs(), "err": {ran.errors()}}

@@ -65,7 +65,7 @@ async def test_a_run_whose_keeper_hangs_for_a_while_ends_as_if_nothing_had_been(
 async def test_a_start_that_nobody_takes_up_is_given_to_others(tmp_path: Path) -> None:
     engine = Engine(tmp_path)
     await engine.open()
-    parent = engine.executor._keepers._zygote
+    parent = engine.executor._keepers._guardian
     assert parent is not None
     await until(lambda: children_of(parent.pid))
     hanging = await stop_with_children(parent.pid)

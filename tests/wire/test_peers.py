@@ -265,7 +265,7 @@ def test_the_answers_of_ps_are_understood():
     seen = parse_ps(77, 502, told, f"/bin/sh -c x HOME=/h {INSIDE}=3 PATH=/bin".encode())
     assert (seen.parent, seen.start, seen.marked, seen.foreign) == (501, "Sat Nov 21 00:42:01 2026", True, False)
     assert seen.has_terminal and not parse_ps(77, 502, told.replace(b"ttys003", b"??"), b"/bin/sh").has_terminal
-    assert parse_ps(77, 1, told, b"python -c whisper_tui.supervisor.keeper.zygote").keeper
+    assert parse_ps(77, 1, told, b"python -c whisper_tui.supervisor.keeper.guardian").keeper
     assert parse_ps(77, 1, told, b"vim").foreign
     assert parse_ps(77, 1, b"", b"") is None
 

@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from functools import cache
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 if TYPE_CHECKING:
@@ -105,7 +106,15 @@ def children_of(pid: int) -> list[int]:
         return found
     for thread in threads:
         found += map(int, kernel_file(f"/proc/{pid}/task/{thread}/children").split())
+    if not found and not _lists_children():
+        return [seen.pid for seen in _from_proc(dead_too=True) if seen.ppid == pid]
     return found
+
+
+@cache
+def _lists_children() -> bool:
+    """True if the kernel lists the children of a process (CONFIG_PROC_CHILDREN)."""
+    return os.path.exists(f"/proc/self/task/{os.getpid()}/children")
 
 
 class OpenPipe(NamedTuple):
@@ -139,13 +148,13 @@ def pipes_of(pid: int) -> list[OpenPipe]:
 class Descendants:
     """The descendants of one process. Known ones are remembered on systems that lose track of parents."""
 
-    def __init__(self, root: int, *, adopts: bool, counts: Callable[[int], bool] | None = None) -> None:
+    def __init__(self, root: int, *, adopts: bool, heads: Callable[[], list[int]] | None = None) -> None:
         """`adopts`: orphans of this process's tree become its own children.
 
-        `counts` tells by its pid whether a child of the process is one of those that are meant. None: all are.
+        `heads` returns the pids of the children that are meant, with their descendants. None: all are.
         """
         self._root = root
-        self._counts = counts
+        self._heads = heads
         self.can_hide = not adopts
         """True if a descendant may survive its parents and leave the tree of the root."""
         self._groups: set[int] = set()
@@ -160,8 +169,7 @@ class Descendants:
     def now(self, *, without: int | None = None) -> list[ProcessEntry]:
         """Return the living descendants. `without`: leave out one child and its descendants."""
         if self._by_children is None:
-            # The file only exists in kernels with CONFIG_PROC_CHILDREN.
-            self._by_children = os.path.exists(f"/proc/self/task/{os.getpid()}/children")
+            self._by_children = _lists_children()
         if self._by_children:
             return self._walk(without)
         return self._select(_from_proc() if LINUX else _from_ps(), without)
@@ -169,7 +177,7 @@ class Descendants:
     def _walk(self, without: int | None) -> list[ProcessEntry]:
         found: list[ProcessEntry] = []
         visited = {self._root, without}
-        waiting = [pid for pid in children_of(self._root) if self._counts is None or self._counts(pid)]
+        waiting = children_of(self._root) if self._heads is None else self._heads()
         while waiting:
             pid = waiting.pop()
             if pid in visited:
@@ -182,7 +190,8 @@ class Descendants:
 
     def _select(self, everything: list[ProcessEntry], without: int | None) -> list[ProcessEntry]:
         """Select descendants by parent and, if orphans are not adopted, by group and by earlier results."""
-        chosen = _close_over({self._root}, everything, self._belongs)
+        heads = None if self._heads is None else set(self._heads())
+        chosen = _close_over({self._root}, everything, lambda seen, family: self._belongs(seen, family, heads))
         if self.can_hide:
             # With our own group, every process of the supervisor would be a descendant.
             self._groups |= {seen.pgid for seen in chosen.values()} - {os.getpgid(0)}
@@ -193,11 +202,11 @@ class Descendants:
             chosen.pop(without, None)
         return list(chosen.values())
 
-    def _belongs(self, seen: ProcessEntry, family: set[int]) -> bool:
+    def _belongs(self, seen: ProcessEntry, family: set[int], heads: set[int] | None) -> bool:
         if seen.pgid in self._groups or (seen.pid, seen.start) in self._known:
             return True
-        if seen.ppid == self._root and self._counts is not None:
-            return self._counts(seen.pid)
+        if heads is not None and (seen.ppid == self._root or seen.pid in heads):
+            return seen.pid in heads
         return seen.ppid in family
 
 
@@ -222,9 +231,9 @@ def _close_over(
     return chosen
 
 
-def _from_proc() -> list[ProcessEntry]:
+def _from_proc(*, dead_too: bool = False) -> list[ProcessEntry]:
     pids = [int(name) for name in os.listdir("/proc") if name.isdigit()]
-    return [seen for pid in pids if (seen := find_process(pid)) is not None]
+    return [seen for pid in pids if (seen := find_process(pid, dead_too=dead_too)) is not None]
 
 
 def _from_ps(*, dead_too: bool = False) -> list[ProcessEntry]:

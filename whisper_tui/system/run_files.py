@@ -21,7 +21,7 @@ CLAIM = "claim"
 UNCLAIMED_S = 30.0
 """Seconds after which an attempt that no keeper has made a claim on is revoked."""
 UNCLAIMED_AFTER_LOSS_S = 3.0
-"""The same after the zygote was lost, perhaps with jobs."""
+"""The same after the guardian was lost, perhaps with jobs."""
 PID = "pid"
 """The leader and the keeper, as JSON."""
 OUT, ERR = "out", "err"

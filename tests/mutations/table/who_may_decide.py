@@ -84,7 +84,7 @@ WHO_MAY_DECIDE = (
     ),
     Mutation(
         "the mark of what keepers start",
-        "whisper_tui.supervisor.keeper.zygote.main",
+        "whisper_tui.supervisor.keeper.guardian.main",
         "processes.mark_supervised()",
         "pass",
         (FROM_ITS_ORPHAN, WHO + "test_descendants_of_a_command_have_a_mark_that_we_do_not"),

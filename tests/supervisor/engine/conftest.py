@@ -27,11 +27,25 @@ from whisper_tui.supervisor.runs.executor import (
     StartOrder,
 )
 from whisper_tui.supervisor.runs.local_executor import LocalExecutor
-from whisper_tui.system.processes import children_of, is_stopped
+from whisper_tui.system.processes import children_of, find_process, is_stopped, kernel_file
 
 PATIENCE_S = 45.0
 """How long a condition may take on a busy machine before a test fails."""
 T = TypeVar("T", bound=Report)
+
+
+def kill_for_good(keeper: int) -> None:
+    """Kill a keeper and its parent, which would start a successor that goes on with its runs."""
+    found = find_process(keeper)
+    if found is not None and sys.platform.startswith("linux"):
+        os.kill(found.ppid, signal.SIGKILL)
+    os.kill(keeper, signal.SIGKILL)
+
+
+def handles(pid: int, number: signal.Signals) -> bool:
+    """True once a process handles a signal, or is gone."""
+    found = [line for line in kernel_file(f"/proc/{pid}/status").splitlines() if line.startswith(b"SigCgt:")]
+    return not found or bool(int(found[0].split()[1], 16) >> (number - 1) & 1)
 
 
 class Engine:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.interpreter import PYTHON
-from tests.supervisor.engine.conftest import Engine, alive, until, working
+from tests.supervisor.engine.conftest import Engine, alive, kill_for_good, until, working
 from whisper_tui.model.call import Argv
 from whisper_tui.model.ending import Exited, Lost, Signalled
 from whisper_tui.model.run import ControlGroup, Limits
@@ -194,7 +194,7 @@ async def test_a_killed_keepers_run_is_lost_and_still_seen_and_killed(engine: En
     daemon = int(await written(engine.workspace / "daemon"))
     process, group = (await engine.spawned(key)).process, await group_of(engine, key)
     await until(lambda: in_group(group.path, daemon) and in_group(group.path, process.leader.pid))
-    os.kill(process.keeper_pid, signal.SIGKILL)
+    kill_for_good(process.keeper_pid)
     ending = await engine.ended(key)
     assert isinstance(ending, Lost) and f"alive as pid {process.leader.pid}, its output is lost" in ending.why
     left = await engine.background(key, lambda told: len([each for each in told.processes if each.alive]) == 2)
@@ -214,7 +214,7 @@ async def test_a_killed_keepers_run_is_ended_gently_after_a_restart(engine: Engi
     await until(lambda: in_group(group.path, process.leader.pid))
     keeper = process.keeper_pid
     await engine.close()
-    os.kill(keeper, signal.SIGKILL)
+    kill_for_good(keeper)
     await until(lambda: not alive(keeper))
     await engine.open()
     await engine.executor.attach(key)
@@ -230,7 +230,7 @@ async def test_a_frozen_run_without_a_keeper_is_continued_after_a_restart(engine
     keeper = (await engine.spawned(key)).process.keeper_pid
     await frozen(engine, key)
     await engine.close()
-    os.kill(keeper, signal.SIGKILL)
+    kill_for_good(keeper)
     await until(lambda: not alive(keeper))
     await engine.open()
     await engine.executor.attach(key)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.supervisor.conftest import HUMAN
-from tests.supervisor.engine.conftest import Engine, until
+from tests.supervisor.engine.conftest import Engine, kill_for_good, until
 from tests.wire.conftest import waiting_call
 from whisper_tui.model.decision import Approve
 from whisper_tui.model.ending import Exited, Lost, Signalled
@@ -143,7 +143,7 @@ async def test_a_run_that_lost_its_keeper_during_a_pause_continues_with_the_rest
     try:
         await supervisor.pause(HUMAN)
         await until(lambda: is_stopped(process.leader.pid))
-        os.kill(process.keeper_pid, signal.SIGKILL)
+        kill_for_good(process.keeper_pid)
         assert isinstance((await supervisor.outcome(call_id)).state.ending, Lost)
         assert is_stopped(process.leader.pid)
         await supervisor.resume(HUMAN)

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from tests.interpreter import PYTHON
-from tests.supervisor.engine.conftest import Engine, alive, until
+from tests.supervisor.engine.conftest import Engine, alive, handles, until
 from whisper_tui.model.ending import Exited, Signalled, TimedOut
 from whisper_tui.model.errors import NotRunning
 from whisper_tui.supervisor.keeper.last_output import deliver_last_output
@@ -217,13 +217,36 @@ async def test_the_leader_cannot_be_signalled_once_it_has_ended(engine: Engine):
 
 
 @linux_only
-async def test_a_keeper_that_is_asked_to_end_ends_its_command_first(engine: Engine):
+async def test_a_guardian_that_is_asked_to_end_ends_all_commands_first(engine: Engine):
+    """A keeper alone that is asked to end hands over to its successor, which ends them as well."""
+    guardian = engine.executor._keepers._guardian
+    assert guardian is not None
+    text = "trap 'echo bye; exit 0' TERM; echo ready; while :; do sleep 0.05; done"
+    keys = [await engine.start(text) for _ in range(4)]
+    keepers = {(await engine.spawned(key)).process.keeper_pid for key in keys}
+    await until(lambda: all(engine.out(key) == b"ready\n" for key in keys))
+    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
+        os.kill(min(keepers), number)
+    os.kill(guardian.pid, signal.SIGTERM)
+    for key in keys:
+        assert await engine.ended(key) == Exited(code=0)
+        await engine.settled(key)
+        assert engine.out(key) == b"ready\nbye\n"
+    guardian.wait(45)
+    assert engine.out(await engine.run("echo the next one")) == b"the next one\n"
+
+
+@linux_only
+async def test_a_keeper_without_a_guardian_ends_its_commands_when_it_is_asked_to_end(engine: Engine):
+    guardian = engine.executor._keepers._guardian
+    assert guardian is not None
     key = await engine.start("trap 'echo bye; exit 0' TERM; echo ready; while :; do sleep 0.05; done")
-    spawned = await engine.spawned(key)
+    keeper = (await engine.spawned(key)).process.keeper_pid
     await until(lambda: engine.out(key) == b"ready\n")
-    os.kill(spawned.process.keeper_pid, signal.SIGHUP)
-    os.kill(spawned.process.keeper_pid, signal.SIGINT)
-    os.kill(spawned.process.keeper_pid, signal.SIGTERM)
+    guardian.kill()
+    guardian.wait()
+    await until(lambda: handles(keeper, signal.SIGTERM))
+    os.kill(keeper, signal.SIGTERM)
     assert await engine.ended(key) == Exited(code=0)
     assert engine.out(key) == b"ready\nbye\n"
 

@@ -24,11 +24,11 @@ from whisper_tui.supervisor.keeper.channels import pack, take
 from whisper_tui.supervisor.keeper.keeper import Keeper, KeeperSetup
 from whisper_tui.supervisor.keeper.keeper_loop import KeeperLoop
 from whisper_tui.supervisor.keeper.sandbox import Sandboxes
-from whisper_tui.supervisor.keeper.zygote import _adoption, wakeup_pipe
+from whisper_tui.supervisor.keeper.warm_up import adoption, wakeup_pipe
 from whisper_tui.system.processes import boot_id
 
 loop = KeeperLoop(wakeup_pipe(signal.SIGCHLD, signal.SIGTERM))
-setup = KeeperSetup(boot_id(), loop, _adoption().begin(), Sandboxes())
+setup = KeeperSetup(boot_id(), loop, adoption().begin(), Sandboxes())
 keepers = [Keeper(take(pack(directory, dict(os.environ))), setup) for directory in sys.argv[1:]]
 before = set(os.listdir("/proc/self/fd"))
 for each in keepers:

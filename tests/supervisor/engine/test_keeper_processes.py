@@ -11,10 +11,10 @@ from contextlib import suppress
 
 import pytest
 
-from tests.supervisor.engine.conftest import Engine, alive, until
-from whisper_tui.model.ending import Exited, FailedToStart
+from tests.supervisor.engine.conftest import Engine, until
+from whisper_tui.model.ending import Exited
+from whisper_tui.supervisor.keeper.guardian import MOST_KEEPERS
 from whisper_tui.supervisor.keeper.run_control import Timers
-from whisper_tui.supervisor.keeper.zygote import IDLE_KEEPERS
 from whisper_tui.supervisor.runs.executor import NeverRan
 from whisper_tui.system import processes
 from whisper_tui.system.processes import Descendants, ProcessEntry, command_of, find_process, send_to, send_to_group
@@ -57,15 +57,6 @@ def descriptors(pid: int) -> list[str]:
             with suppress(FileNotFoundError):
                 found.append(os.readlink(f"/proc/{pid}/fd/{fd}"))
     return found
-
-
-def has_few_descriptors(pid: int) -> bool:
-    """True if a process has no more descriptors than a keeper needs, or none because it is over."""
-    try:
-        return len(descriptors(pid)) <= 13
-    except PermissionError:
-        # Root alone sees those of a process while it ends.
-        return not alive(pid)
 
 
 @linux_only
@@ -148,52 +139,46 @@ async def test_many_runs_at_once_hold_no_descriptor_of_the_supervisor(engine: En
 
 
 @linux_only
-async def test_a_keeper_keeps_no_needless_descriptors(engine: Engine):
-    key = await engine.start("exec sleep 600")
-    keeper = (await engine.spawned(key)).process.keeper_pid
-    await until(lambda: not any("socket" in target for target in descriptors(keeper)))
-    targets = descriptors(keeper)
-    assert len(targets) <= 13, targets
+async def test_a_keeper_keeps_no_descriptor_of_a_run_that_is_over(engine: Engine):
+    long = await engine.start("exec sleep 600")
+    keeper = (await engine.spawned(long)).process.keeper_pid
+    parent = find_process(keeper)
+    assert parent is not None
+    # By then the parent has all that it holds of the long one.
+    orders = str(engine.runs / f"{long.call_id}.{long.attempt}" / "ctl")
+    await until(lambda: orders in descriptors(parent.ppid))
+    before = len(descriptors(keeper)), len(descriptors(parent.ppid))
+    for _ in range(20):
+        await engine.run("echo fine; echo error >&2")
+    await until(lambda: len(descriptors(keeper)) <= before[0] and len(descriptors(parent.ppid)) <= before[1])
 
 
 @linux_only
-async def test_short_commands_in_a_row_are_kept_by_a_few_keepers_which_gather_nothing(engine: Engine):
+async def test_short_commands_in_a_row_are_kept_by_a_few_keepers(engine: Engine):
     keys = [await engine.run(f"echo {number}; echo {number} >&2; exit {number}") for number in range(1, 31)]
     assert [await engine.ended(key) for key in keys] == [Exited(code=number) for number in range(1, 31)]
     assert [engine.out(key) for key in keys] == [f"{number}\n".encode() for number in range(1, 31)]
     keepers = [(await engine.spawned(key)).process.keeper_pid for key in keys]
-    assert len(set(keepers)) < len(keepers)
-    # The ending is reported before the last descriptors of the run are closed.
-    await until(lambda: has_few_descriptors(keepers[-1]))
+    assert len(set(keepers)) <= MOST_KEEPERS
 
 
 @linux_only
-async def test_starts_that_fail_leave_no_descriptor_in_their_keeper(engine: Engine):
-    # More than there are keepers, so that one has several of them.
-    for _ in range(2 * IDLE_KEEPERS):
-        for settings in ({}, {"tty": True}, {"accepts_input": True}):
-            key = await engine.run("true", cwd=str(engine.workspace / "missing"), **settings)
-            assert isinstance(await engine.ended(key), FailedToStart)
-    keys = [await engine.start("exec sleep 600") for _ in range(IDLE_KEEPERS)]
-    for key in keys:
-        keeper = (await engine.spawned(key)).process.keeper_pid
-        # The keeper gives up the socket for jobs once it takes no more.
-        await until(lambda keeper=keeper: len(descriptors(keeper)) <= 12)
-
-
-@linux_only
-async def test_a_keeper_without_another_job_leaves(engine: Engine):
+async def test_keepers_end_with_their_supervisor_once_they_have_no_run(engine: Engine):
     keeper = (await engine.spawned(await engine.run("true"))).process.keeper_pid
-    await until(lambda: processes.find_process(keeper) is None)
+    key = await engine.start("until test -e go; do sleep 0.05; done")
+    other = (await engine.spawned(key)).process.keeper_pid
+    await engine.reopen()
+    assert processes.find_process(other) is not None
+    await engine.executor.attach(key)
+    (engine.workspace / "go").touch()
+    await engine.settled(key)
+    await until(lambda: processes.find_process(keeper) is None and processes.find_process(other) is None)
 
 
 @linux_only
 async def test_a_signal_to_a_keeper_between_two_runs_ends_neither(engine: Engine):
-    zygote = engine.executor._keepers._zygote
-    assert zygote is not None
     keeper = (await engine.spawned(await engine.run("true"))).process.keeper_pid
     os.kill(keeper, signal.SIGTERM)
-    await until(lambda: processes.find_process(keeper) is None)
     for key in [await engine.run("sleep 0.01") for _ in range(5)]:
         assert await engine.ended(key) == Exited(code=0)
 
@@ -201,13 +186,14 @@ async def test_a_signal_to_a_keeper_between_two_runs_ends_neither(engine: Engine
 @linux_only
 async def test_keepers_that_wait_are_replaced_when_they_are_killed(engine: Engine):
     """A job that a dying keeper was just taking may be lost with it; that attempt is told as one that never ran."""
-    zygote = engine.executor._keepers._zygote
-    assert zygote is not None
-    await until(lambda: len(processes.children_of(zygote.pid)) >= 4)
-    killed = set(processes.children_of(zygote.pid))
+    guardian = engine.executor._keepers._guardian
+    assert guardian is not None
+    wanted = min(MOST_KEEPERS, os.cpu_count() or 1)
+    await until(lambda: len(processes.children_of(guardian.pid)) >= wanted)
+    killed = set(processes.children_of(guardian.pid))
     for pid in killed:
         os.kill(pid, signal.SIGKILL)
     key = await engine.run("echo fine")
     assert engine.of(key) == [NeverRan(key)] or engine.out(key) == b"fine\n"
-    await until(lambda: len(set(processes.children_of(zygote.pid)) - killed) >= 4)
+    await until(lambda: len(set(processes.children_of(guardian.pid)) - killed) >= wanted)
     assert engine.out(await engine.run("echo again")) == b"again\n"

@@ -15,7 +15,7 @@ from whisper_tui.model.call import Argv
 from whisper_tui.model.ending import Exited, Signalled, TimedOut
 from whisper_tui.model.errors import BadStateDirectory, NotRunning, Unavailable
 from whisper_tui.model.run import OutputSizes
-from whisper_tui.supervisor.keeper.zygote import IDLE_KEEPERS
+from whisper_tui.supervisor.keeper.guardian import MOST_KEEPERS
 from whisper_tui.supervisor.runs.executor import HasEnded, HasSettled, HasSpawned
 from whisper_tui.supervisor.runs.local_executor import LocalExecutor
 from whisper_tui.system import processes
@@ -221,11 +221,11 @@ async def test_a_directory_that_others_can_read_is_refused(tmp_path):
 
 async def test_closing_lets_the_waiting_keepers_go(engine: Engine):
     key = await engine.run("true")
-    zygote = engine.executor._keepers._zygote
-    assert zygote is not None
-    waiting = processes.children_of(zygote.pid)
+    guardian = engine.executor._keepers._guardian
+    assert guardian is not None
+    waiting = processes.children_of(guardian.pid)
     await engine.close()
-    assert zygote.returncode is not None
+    assert guardian.returncode is not None
     await until(lambda: not any(map(processes.find_process, waiting)))
     await engine.open()
     await until(lambda: engine.executor.read_output(key, "out", 0, 1).ended)
@@ -236,12 +236,12 @@ async def test_closed_keepers_write_no_more_files(engine: Engine):
 
     def warming_up() -> list[str]:
         # The directory is missing at first, and has one entry for each process that warms up.
-        return [name for name in os.listdir(warm_ups) if name != str(zygote.pid)] if warm_ups.exists() else []
+        return [name for name in os.listdir(warm_ups) if name != str(guardian.pid)] if warm_ups.exists() else []
 
     for _ in range(3):
-        zygote = engine.executor._keepers._zygote
-        assert zygote is not None
-        while not warming_up() and len(processes.children_of(zygote.pid)) < IDLE_KEEPERS:
+        guardian = engine.executor._keepers._guardian
+        assert guardian is not None
+        while not warming_up() and len(processes.children_of(guardian.pid)) < min(MOST_KEEPERS, os.cpu_count() or 1):
             await asyncio.sleep(0)
         await engine.close()
         assert warming_up() == []
@@ -249,10 +249,10 @@ async def test_closed_keepers_write_no_more_files(engine: Engine):
 
 
 async def test_when_the_parent_of_the_keepers_is_killed_another_takes_its_place(engine: Engine):
-    zygote = engine.executor._keepers._zygote
-    assert zygote is not None
-    zygote.kill()
-    zygote.wait()
+    guardian = engine.executor._keepers._guardian
+    assert guardian is not None
+    guardian.kill()
+    guardian.wait()
     for _ in range(8):
         key = await engine.run("echo still here")
         assert engine.out(key) == b"still here\n"

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.supervisor.engine.conftest import Engine, alive, stop_with_children, until
+from tests.supervisor.engine.conftest import Engine, alive, kill_for_good, stop_with_children, until
 from whisper_tui.model.ending import Exited, Lost, Signalled
+from whisper_tui.supervisor.keeper.guardian import MOST_KEEPERS
 from whisper_tui.supervisor.runs.executor import HasBackground, HasEnded, HasSettled, HasSpawned, NeverRan, RunKey
 from whisper_tui.system.processes import children_of
 
@@ -84,7 +85,7 @@ async def test_a_run_whose_keeper_was_killed_is_lost_and_the_survivor_is_named(e
     key = await engine.start("echo before; exec sleep 600")
     spawned = await engine.spawned(key)
     await until(lambda: engine.out(key) == b"before\n")
-    os.kill(spawned.process.keeper_pid, signal.SIGKILL)
+    kill_for_good(spawned.process.keeper_pid)
     try:
         ending = await engine.ended(key)
         assert isinstance(ending, Lost)
@@ -104,7 +105,7 @@ async def test_a_keeper_killed_after_the_answer_changes_no_ending(engine: Engine
     key = await engine.start("sleep 600 & echo $!; exit 6")
     spawned = await engine.spawned(key)
     await engine.ended(key)
-    os.kill(spawned.process.keeper_pid, signal.SIGKILL)
+    kill_for_good(spawned.process.keeper_pid)
     await engine.settled(key)
     assert await engine.ended(key) == Exited(code=6)
     left = [told for told in engine.of(key) if isinstance(told, HasBackground)][-1]
@@ -116,7 +117,7 @@ async def test_a_run_from_before_a_restart_of_the_machine_is_lost(engine: Engine
     key = await engine.start("exec sleep 600")
     spawned = await engine.spawned(key)
     await engine.close()
-    os.kill(spawned.process.keeper_pid, signal.SIGKILL)
+    kill_for_good(spawned.process.keeper_pid)
     os.kill(spawned.process.leader.pid, signal.SIGKILL)
     directory = engine.runs / "1.1"
     told = json.loads((directory / "pid").read_text()) | {"boot": "an earlier boot"}
@@ -168,10 +169,10 @@ async def test_a_run_whose_files_were_removed_is_lost_and_not_taken_for_one_that
 @pytest.mark.slow
 async def test_a_job_that_no_keeper_can_take_is_reported_as_never_run(engine: Engine):
     """The parent of the keepers and all that wait are killed with a job in their queue."""
-    zygote = engine.executor._keepers._zygote
-    assert zygote is not None
-    await until(lambda: len(children_of(zygote.pid)) >= 4)
-    stopped = await stop_with_children(zygote.pid)
+    guardian = engine.executor._keepers._guardian
+    assert guardian is not None
+    await until(lambda: len(children_of(guardian.pid)) >= min(MOST_KEEPERS, os.cpu_count() or 1))
+    stopped = await stop_with_children(guardian.pid)
     key = await engine.start("echo no > ran")
     for pid in reversed(stopped):
         os.kill(pid, signal.SIGKILL)

@@ -49,9 +49,9 @@ class NearEnd(Restarted):
         """The processes of ssh here."""
         return [pid for pid in _below(self.process.pid if self.process else 0) if _name(pid) == "ssh"]
 
-    def zygotes(self) -> list[int]:
+    def guardians(self) -> list[int]:
         """The parents of the keepers there."""
-        return [pid for host in self.hosts() for pid in children_of(host) if b"zygote" in _words(pid)]
+        return [pid for host in self.hosts() for pid in children_of(host) if b"guardian" in _words(pid)]
 
     async def second(self) -> None:
         """Connect as another near end with the same name would: a copy of this one that was started by mistake."""
@@ -101,7 +101,7 @@ class Faults:
             "ssh killed": 4,
             "host killed": 4,
             "near end killed": 1.5,
-            "zygote killed": 1,
+            "guardian killed": 1,
             "host stopped": 1,
             "bridge stopped": 1,
             "two near ends": 0.5,
@@ -116,7 +116,7 @@ class Faults:
             await near.second()
             self.made[kind] += 1
             return
-        victims = {"bridge": near.bridges, "ssh": near.clients, "host": near.hosts, "zygote": near.zygotes}
+        victims = {"bridge": near.bridges, "ssh": near.clients, "host": near.hosts, "guardian": near.guardians}
         stops = kind.endswith("stopped")
         for pid in victims[kind.split()[0]]()[:1]:
             with suppress(ProcessLookupError):

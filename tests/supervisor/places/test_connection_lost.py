@@ -16,7 +16,7 @@ import pytest
 
 from tests.interpreter import PYTHON
 from tests.ssh_server import SshServer, needs_sshd
-from tests.supervisor.engine.conftest import alive, until
+from tests.supervisor.engine.conftest import alive, kill_for_good, until
 from tests.supervisor.places.conftest import PipeTransport, PlaceEngine, end_place
 from tests.supervisor.places.faults import ROUND_S, one_round
 from whisper_tui.model.ending import Exited, Lost
@@ -158,7 +158,7 @@ async def test_a_place_made_anew_has_lost_what_ran_there_and_does_not_run_it_aga
     await engine.close()
     for pid in engine.host_pids():
         os.kill(pid, signal.SIGKILL)
-    os.kill(process.keeper_pid, signal.SIGKILL)
+    kill_for_good(process.keeper_pid)
     os.kill(process.leader.pid, signal.SIGKILL)
     shutil.rmtree(engine.there)
     engine.told.clear()
@@ -213,7 +213,7 @@ async def test_a_killed_keeper_is_noticed_there(engine: PlaceEngine) -> None:
     key = await engine.start("echo before; exec sleep 1000")
     process = (await engine.spawned(key)).process
     await until(lambda: engine.out(key) == b"before\n")
-    os.kill(process.keeper_pid, signal.SIGKILL)
+    kill_for_good(process.keeper_pid)
     ending = await engine.ended(key)
     assert isinstance(ending, Lost) and f"its keeper (pid {process.keeper_pid}) was ended" in ending.why
     if alive(process.leader.pid):

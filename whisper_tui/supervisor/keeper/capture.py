@@ -1,10 +1,8 @@
 """Capture of a command's output: pipes and terminals into files, with quotas and a time index."""
 
 import errno
-import fcntl
 import os
 import select
-import termios
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -25,6 +23,16 @@ class RowFile:
         self.count = 0
         """Whole rows in the file."""
 
+    def take_over(self) -> list[tuple[Any, ...]]:
+        """Go on with the file of another process. Return the whole rows in it."""
+        try:
+            fd = os.open(self._path, os.O_RDWR | os.O_CLOEXEC)
+        except OSError:
+            return []
+        self._file = fd
+        self.count = os.fstat(fd).st_size // self._row.size
+        return list(self._row.iter_unpack(_read_whole(fd, self.count * self._row.size)))
+
     def append(self, rows: Sequence[bytes]) -> int:
         """Write rows. Return how many of them were written completely. Raises `OSError`."""
         if self._file < 0:
@@ -42,6 +50,14 @@ class RowFile:
         if self._file >= 0:
             os.close(self._file)
             self._file = -1
+
+
+def _read_whole(fd: int, size: int) -> bytes:
+    pieces, at = [], 0
+    while at < size and (piece := os.pread(fd, size - at, at)):
+        pieces.append(piece)
+        at += len(piece)
+    return b"".join(pieces)
 
 
 CHECK_FREE_EVERY = 16 * 1024 * 1024
@@ -81,6 +97,14 @@ class StreamFile:
         self._splices = hasattr(os, "splice")
         self.total = 0
         """Bytes that arrived."""
+        self.before_inexact: Callable[[], object] = lambda: None
+        """Called before the files and the pipe alone would not tell all that has arrived."""
+
+    def take_over(self) -> None:
+        """Go on with the file of another process, which was exact until its end."""
+        with suppress(FileNotFoundError):
+            self._file = os.open(self._path, os.O_RDWR | os.O_CLOEXEC)
+            self._head = self.total = os.fstat(self._file).st_size
 
     @property
     def kept(self) -> int:
@@ -109,15 +133,16 @@ class StreamFile:
 
     def take(self, source: int, *, is_pipe: bool = False) -> int:
         """Move at most one chunk from a pipe or terminal. Returns 0 at its end. Raises the error of reading it."""
-        if is_pipe and self._splices and self._memory is None and (self._file >= 0 or _holds_bytes(source)):
+        if is_pipe and self._splices and self._memory is None:
             try:
-                return self._splice(source)
+                return self._splice(source) if self._file >= 0 or _holds_bytes(source) else 0
             except OSError as error:
                 # The bytes are still in the pipe. They are read instead, now if the disk is full, else always.
                 if error.errno == errno.EINVAL:
                     self._splices = False
                 elif error.errno not in _FULL:
                     raise
+        self.before_inexact()
         data = os.read(source, run_files.CHUNK)
         if data:
             self._store(data)
@@ -227,6 +252,8 @@ class StreamFile:
 
     def _begin_ring(self, size: int) -> None:
         """From now on keep only the last bytes."""
+        # Between a write into the ring and the note of its state, nobody knows where it ends.
+        self.before_inexact()
         self._open_ring()
         os.pwrite(self._state_file, run_files.RING.pack(self._head, self.total, size, self.total), 0)
         self._start, self._ring = self.total, size
@@ -267,6 +294,13 @@ class Timeline:
         """Unwritten rows: time, stream, bytes."""
         self.fresh = False
         """True if bytes were recorded that no flush has tried to write yet."""
+
+    def take_over(self, totals: Sequence[int]) -> None:
+        """Go on with the file of another process, which may not have written its last rows."""
+        rows = self._file.take_over()
+        for stream, total in enumerate(totals):
+            if (missing := total - sum(length for _, which, length in rows if which == stream)) > 0:
+                self.note(stream, missing)
 
     def note(self, stream: int, count: int) -> None:
         """Record that bytes of a stream (0: out, 1: err) have arrived now."""
@@ -324,6 +358,11 @@ class TerminalSizes:
         self._size = size
         self._pending: list[bytes] = []
 
+    def take_over(self) -> None:
+        """Go on with the file of another process."""
+        for _, _, rows, columns in self._file.take_over()[-1:]:
+            self._size = rows, columns
+
     def note(self, rows: int, columns: int, start: int) -> None:
         """Record that the terminal has this size from now on, after `start` bytes of output."""
         if (rows, columns) == self._size:
@@ -363,9 +402,11 @@ QUIET_S = 0.02
 class CapturedStream:
     """One captured stream and its file."""
 
-    def __init__(self, fd: int, number: int, file: StreamFile, *, is_terminal: bool) -> None:
+    def __init__(self, fd: int, number: int, file: StreamFile, relay: Sequence[int], *, is_terminal: bool) -> None:
         os.set_blocking(fd, False)
         self.fd = fd
+        self.relay = relay
+        """Both ends of a pipe through which the kernel moves bytes from a terminal, so that none is ever only here."""
         self.number = number
         self.file = file
         self.is_terminal = is_terminal
@@ -373,24 +414,59 @@ class CapturedStream:
         self.paused = False
         """True while no process has the terminal open; one may open it again."""
 
+    def take(self) -> int:
+        """Store at most one chunk. Returns 0 at its end. Raises the error of reading it."""
+        if not self.relay:
+            return self.file.take(self.fd, is_pipe=not self.is_terminal)
+        reader, writer = self.relay
+        try:
+            if not channels.holds_bytes(reader) and not os.splice(
+                self.fd, writer, run_files.CHUNK, flags=os.SPLICE_F_NONBLOCK
+            ):
+                return 0
+        except OSError as error:
+            if error.errno != errno.EINVAL:
+                raise
+            self.close_relay()  # This kernel moves nothing from terminals.
+            return self.take()
+        return self.file.take(reader, is_pipe=True)
+
+    def close_relay(self) -> None:
+        """Read without it, if at all."""
+        for fd in self.relay:
+            os.close(fd)
+        self.relay = ()
+
 
 class Capture:
     """The captured streams of one run; their descriptors are registered with `poll`."""
 
-    def __init__(self, directory: str, spec: dict[str, Any], poll: Any) -> None:
+    def __init__(
+        self, directory: str, spec: dict[str, Any], poll: Any, before_inexact: Callable[[], object] = lambda: None
+    ) -> None:
+        """`before_inexact` is called before the files and channels alone would not tell all that has arrived."""
         limit, free = spec["max_bytes"], spec["min_free"]
         self._poll = poll
         self._files = [StreamFile(os.path.join(directory, run_files.OUT), limit, free)]
         self._files.append(StreamFile(os.path.join(directory, run_files.ERR), limit, free))
+        for file in self._files:
+            file.before_inexact = before_inexact
         self.timeline = Timeline(os.path.join(directory, run_files.INDEX))
         self._sizes = TerminalSizes(os.path.join(directory, run_files.SIZES), (channels.ROWS, channels.COLUMNS))
         self._sources: dict[int, CapturedStream] = {}
         self.on_large: Callable[[], object] | None = None
         """Called once, when a stream gets longer than a chunk; an `OSError` is ignored."""
 
-    def add(self, fd: int, number: int, *, is_terminal: bool = False) -> None:
-        """Take over a descriptor of stream `number` (0: out, 1: err)."""
-        self._sources[fd] = CapturedStream(fd, number, self._files[number], is_terminal=is_terminal)
+    def take_over(self) -> None:
+        """Go on with the files of another process."""
+        for file in self._files:
+            file.take_over()
+        self.timeline.take_over(self.totals)
+        self._sizes.take_over()
+
+    def add(self, fd: int, number: int, relay: Sequence[int] = (), *, is_terminal: bool = False) -> None:
+        """Take over a descriptor of stream `number` (0: out, 1: err), and the relay of a terminal."""
+        self._sources[fd] = CapturedStream(fd, number, self._files[number], relay, is_terminal=is_terminal)
         self._poll.register(fd, select.POLLIN)
 
     @property
@@ -412,7 +488,7 @@ class Capture:
         source = self._sources[fd]
         for _ in range(CHUNKS_IN_A_ROW):
             try:
-                count = source.file.take(fd, is_pipe=not source.is_terminal)
+                count = source.take()
             except BlockingIOError:
                 return False
             except OSError as error:
@@ -513,12 +589,19 @@ class Capture:
         del self._sources[source.fd]
         if not source.paused:
             self._poll.unregister(source.fd)
+        source.close_relay()
         os.close(source.fd)
 
 
 def _holds_bytes(pipe: int) -> bool:
-    """True if there is something to move. Without it no file is created."""
-    return fcntl.ioctl(pipe, termios.FIONREAD, b"\0" * 4) != b"\0" * 4
+    """True if there is something to read from a pipe, false at its end. Raises `BlockingIOError`."""
+    # No file is created before the first byte, and no byte may be read to find out.
+    poll = select.poll()
+    poll.register(pipe, select.POLLIN)
+    ready = poll.poll(0)
+    if not ready:
+        raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+    return bool(ready[0][1] & select.POLLIN)
 
 
 def _is_readable(fd: int) -> bool:

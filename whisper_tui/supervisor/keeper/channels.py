@@ -5,11 +5,11 @@ import fcntl
 import json
 import os
 import select
-import socket
 import struct
 import sys
 import termios
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -97,59 +97,6 @@ LIFELINE = 0
 """Standard input: a pipe that ends when the supervisor is gone."""
 
 
-class JobQueue:
-    """One keeper's end of the job socket. It is created in the keeper, because each keeper needs an epoll of its own.
-
-    Keepers that wait on the socket itself are woken in turn, so each one's memory is cold. With EPOLLEXCLUSIVE,
-    Linux wakes the first idle keeper that has registered, so commands in a row get a warm one.
-    """
-
-    def __init__(self, connection: socket.socket) -> None:
-        self._connection = connection
-        self._watch: select.epoll | None = None
-        if connection.type == socket.SOCK_SEQPACKET:
-            self._watch = select.epoll()
-            # Exclusive: one job wakes one keeper instead of all.
-            self._watch.register(connection, select.EPOLLIN | select.EPOLLEXCLUSIVE)
-
-    @property
-    def closed(self) -> bool:
-        """True once no more jobs are taken."""
-        return self._connection.fileno() < 0
-
-    def close(self) -> None:
-        """Take no more jobs."""
-        if self._watch is not None:
-            self._watch.close()
-        self._connection.close()
-
-    def next(self, longest_s: float | None) -> bytes:
-        """Wait for the next job. Empty: the supervisor is gone, or `longest_s` has passed."""
-        while self._wait_for_job(longest_s):
-            try:
-                return self._connection.recv(LONGEST_MESSAGE, socket.MSG_DONTWAIT)
-            except BlockingIOError:
-                continue  # Another keeper has taken it.
-        return b""
-
-    def _wait_for_job(self, longest_s: float | None) -> bool:
-        if self._watch is not None:
-            return bool(self._watch.poll(longest_s))
-        # A datagram socket (macOS) has no end of stream. The lifeline shows when the supervisor is gone.
-        poll = select.poll()
-        poll.register(LIFELINE, 0)
-        poll.register(self._connection, select.POLLIN)
-        ready = dict(poll.poll(None if longest_s is None else longest_s * 1000))
-        return self._connection.fileno() in ready
-
-
-def is_waiting(connection: socket.socket) -> bool:
-    """True if a job has arrived already."""
-    poll = select.poll()
-    poll.register(connection, select.POLLIN)
-    return bool(poll.poll(0))
-
-
 ROWS, COLUMNS = 24, 80
 
 
@@ -166,6 +113,8 @@ class Channels(NamedTuple):
     """The bytes that signal the end of input on a terminal. None: the target is closed instead."""
     theirs: tuple[int, ...]
     """The descriptors of the command's side."""
+    relay: tuple[int, ...] = ()
+    """Both ends of a pipe for the output of a terminal. Empty: the system cannot move it into a pipe."""
 
 
 def pipes(*, takes_input: bool) -> Channels:
@@ -186,11 +135,12 @@ def terminal() -> Channels:
     try:
         ours, theirs = os.openpty()
         target = os.dup(ours)
+        relay = os.pipe() if hasattr(os, "splice") else ()
     except OSError as error:
         raise spawn.no_channel("a terminal", error) from None
     set_size(ours, ROWS, COLUMNS)
     end = termios.tcgetattr(theirs)[6][termios.VEOF]
-    return Channels(spawn.terminal(os.ttyname(theirs), theirs), (ours,), target, end, (theirs,))
+    return Channels(spawn.terminal(os.ttyname(theirs), theirs), (ours,), target, end, (theirs,), relay)
 
 
 def set_size(fd: int, rows: int, columns: int) -> bool:
@@ -212,12 +162,17 @@ _REPORTED_BYTES = 200
 class OrderFifo:
     """The FIFO for orders to the keeper."""
 
-    def __init__(self, path: str, key: str | None) -> None:
-        """`key`: expected in every order of the supervisor. None: the attempt was made by a version without keys."""
-        with suppress(FileExistsError):
-            os.mkfifo(path, 0o600)
-        # Also opened for writing: without any writer the FIFO would report its end again and again.
-        self.fd = os.open(path, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
+    def __init__(self, path: str, key: str | None, fd: int = -1) -> None:
+        """`key`: expected in every order of the supervisor. None: the attempt was made by a version without keys.
+
+        `fd`: the FIFO, if it is open already.
+        """
+        if fd < 0:
+            with suppress(FileExistsError):
+                os.mkfifo(path, 0o600)
+            # Also opened for writing: without any writer the FIFO would report its end again and again.
+            fd = os.open(path, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
+        self.fd = fd
         self.foreign = 0
         """Number of lines that no supervisor wrote."""
         self.newest_foreign = b""
@@ -279,46 +234,66 @@ class ForeignOrders:
             self._wakeups.send(run_files.FOREIGN_ORDERS)
 
 
+def holds_bytes(pipe: int) -> bool:
+    """True if there is something to read from a pipe."""
+    return fcntl.ioctl(pipe, termios.FIONREAD, b"\0" * 4) != b"\0" * 4
+
+
 class InputPump:
     """Copies bytes from the input FIFO to the command's pipe or terminal."""
 
     # The FIFO is not the command's own standard input: a command that opens /dev/stdin by name after the last writer
     # has closed it would wait for ever.
-    def __init__(self, path: str, target: int, end: bytes | None) -> None:
-        """`target` is closed at the end. `end`: the bytes that end the input of a terminal. None: it is a pipe."""
+    def __init__(
+        self, path: str, target: int, end: bytes | None, before_inexact: Callable[[], object], source: int = -1
+    ) -> None:
+        """`target` is closed at the end. `end`: the bytes that end the input of a terminal. None: it is a pipe.
+
+        `before_inexact` is called before bytes are only in this process. `source`: the FIFO, if it is open already.
+        """
+        self._before_inexact = before_inexact
         self.path = path
-        self._source = os.open(path, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
+        self.source = source if source >= 0 else os.open(path, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
         self._target = target
         self._poll: RunPoll | None = None
         self._watched = -1
         self._end = end
         self._pending = b""
-        self._ending = False
+        self._splices = hasattr(os, "splice")
+        self._full = False
+        """True while the command's pipe takes no more."""
+        self.ending = False
+        """True if the input ends with what is in the FIFO."""
         self.closed = False
 
     def watch(self, poll: RunPoll) -> None:
         """Register with `poll` the one descriptor that the pump waits for now."""
         self._poll = poll
-        wanted = -1 if self.closed else self._target if self._pending else self._source
+        wanted = -1 if self.closed else self._target if self._pending or self._full else self.source
         if wanted == self._watched:
             return
         self._stop_watching()
         if wanted >= 0:
-            poll.register(wanted, select.POLLIN if wanted == self._source else select.POLLOUT)
+            poll.register(wanted, select.POLLIN if wanted == self.source else select.POLLOUT)
         self._watched = wanted
 
     def finish(self) -> None:
         """End the input after the bytes that are in the FIFO now."""
-        self._ending = True
+        self.ending = True
         self.move()
 
     def move(self) -> None:
         """Copy as many bytes as possible without waiting."""
         while not self.closed:
-            if not self._pending:
+            if self._splices and not self._pending:
+                if self._splice():
+                    continue
+                if self._full or self.closed:
+                    return
+            elif not self._pending:
                 self._pending = self._read()
             if not self._pending:
-                if self._ending:
+                if self.ending:
                     self._send_end()
                 return
             if not self._write():
@@ -332,7 +307,7 @@ class InputPump:
         self._stop_watching()
         # Without the FIFO and its reader, later writers get an error instead of waiting.
         run_files.remove(self.path)
-        os.close(self._source)
+        os.close(self.source)
         os.close(self._target)
 
     def _stop_watching(self) -> None:
@@ -341,16 +316,34 @@ class InputPump:
         self._watched = -1
 
     def _send_end(self) -> None:
-        self._ending = False
+        self.ending = False
         if self._end is None:
             self.close()
         else:
             self._pending = self._end
             self._write()
 
+    def _splice(self) -> bool:
+        """Have the kernel move bytes, so that none is ever only here. Return whether there may be more."""
+        try:
+            moved = os.splice(self.source, self._target, run_files.CHUNK, flags=os.SPLICE_F_NONBLOCK) > 0
+        except BlockingIOError:
+            moved = False
+        except OSError as error:
+            if error.errno == errno.EINVAL:
+                self._before_inexact()
+                self._splices = False  # This kernel moves nothing to terminals.
+                return True
+            if error.errno not in {errno.EPIPE, errno.EIO}:
+                raise
+            self.close()
+            return False
+        self._full = not moved and holds_bytes(self.source)
+        return moved
+
     def _read(self) -> bytes:
         try:
-            return os.read(self._source, run_files.CHUNK)
+            return os.read(self.source, run_files.CHUNK)
         except BlockingIOError:
             return b""
 

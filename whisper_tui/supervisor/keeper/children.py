@@ -34,19 +34,31 @@ class Children:
     def __init__(self, has_lost: Callable[[Leader | None], object]) -> None:
         """`has_lost` is called for each child that was reaped, with the leader of its run; None: that is unknown."""
         self._has_lost = has_lost
+        self._parent = 0
         self._runs: list[_Kin] = []
         self._leaders: dict[int, Leader] = {}
         """By their pids, until they are reaped."""
+        self._apart: set[int] = set()
+        """Children that belong to no run, until they are reaped."""
         self._adopted: dict[int, Leader] = {}
         """The leaders of other children, by the pids of these, until they are reaped."""
         # The thread that moves a run into its group looks at children, too. A pid must not be reaped meanwhile.
         self._lock = _thread.allocate_lock()
 
-    def expect(self, leader: Leader, group: RunCgroup, order_key: str | None) -> None:
-        """Prepare the start of a leader: what this process starts from now on belongs to its run."""
+    def expect(self, leader: Leader, group: RunCgroup, order_key: str | None, *, marks: bool = True) -> None:
+        """Take note of a run. `marks`: what this process starts from now on belongs to it."""
         mark = int((order_key or "0")[:_MARK_DIGITS], 16)
-        mark_run(mark)
+        if marks:
+            mark_run(mark)
         self._runs.append(_Kin(leader, group, mark))
+
+    def leave_out(self, pid: int) -> None:
+        """Count a child to no run: it keeps one of its own."""
+        self._apart.add(pid)
+
+    def share_with(self, parent: int) -> None:
+        """Count the children of the parent, too: it has adopted those of a killed keeper, and reaps them."""
+        self._parent = parent
 
     def have_started(self, leader: Leader) -> None:
         """Note that a leader has its pid."""
@@ -56,17 +68,30 @@ class Children:
         """Forget a run that is over."""
         self._runs = [run for run in self._runs if run.leader is not leader]
 
-    def is_of(self, pid: int, leader: Leader) -> bool:
-        """True if a child belongs to the run of a leader."""
-        with self._lock:
-            return self._leader_of(pid) is leader
-
-    def any_of(self, leader: Leader) -> bool:
-        """True if a child that is not reaped yet belongs to the run of a leader.
+    def of(self, leader: Leader) -> list[int]:
+        """Return the pids of the children that belong to the run of a leader and are not reaped yet.
 
         Without one there is no process of the run at all: each has an ancestor among the children.
         """
-        return any(self.is_of(pid, leader) for pid in children_of(os.getpid()))
+        if not LINUX:
+            return [pid for pid, each in self._leaders.items() if each is leader]
+        pids = children_of(os.getpid()) + (self._of_parent() if self._parent else [])
+        with self._lock:
+            return [pid for pid in pids if self._leader_of(pid) is leader]
+
+    def has_reaped(self, pid: int, death: Death | None) -> None:
+        """Take note that the parent has reaped one of its children. `death`: how it has ended, if it was a leader."""
+        leader = self._leaders.pop(pid, None)
+        if leader is not None and death is not None:
+            leader.has_died(death)
+        self._has_lost(leader)
+
+    def _of_parent(self) -> list[int]:
+        # What is reaped while the kernel lists them makes it skip others.
+        found, before = children_of(self._parent), None
+        while found != before:
+            found, before = children_of(self._parent), found
+        return [pid for pid in found if pid != os.getpid()]
 
     def reap(self) -> None:
         """Reap all dead children, and tell the leaders that are among them."""
@@ -81,6 +106,7 @@ class Children:
                 if not reaped:
                     continue
                 self._adopted.pop(pid, None)
+                self._apart.discard(pid)
                 if leader is not None and own:
                     del self._leaders[pid]
                     leader.has_died(Death(status, usage, time.monotonic()))
@@ -94,19 +120,30 @@ class Children:
 
     def _leader_of(self, pid: int) -> Leader | None:
         found = self._leaders.get(pid) or self._adopted.get(pid)
-        if found is None and (found := self._find(pid)) is not None:
+        if found is not None:
+            return found
+        if pid in self._apart:
+            return None
+        found, parent = self._find(pid)
+        if found is not None and parent == os.getpid():
+            # It cannot be reaped, and its pid be used again, without our knowledge.
             self._adopted[pid] = found
         return found
 
-    def _find(self, pid: int) -> Leader | None:
-        """Return the leader of the run from which a child was adopted."""
+    def _find(self, pid: int) -> tuple[Leader | None, int]:
+        """Return the leader of the run from which a child was adopted, and the pid of its parent."""
         text = kernel_file(f"/proc/{pid}/stat")
         after_name = text[text.rfind(b")") + 2 :].split()
-        if len(after_name) < 4 or int(after_name[1]) != os.getpid():
-            return None
-        if len(self._runs) == 1:
+        if len(after_name) < 4:
+            return None, 0
+        parent = int(after_name[1])
+        if parent not in {os.getpid(), self._parent}:
+            return None, parent
+        return self._leader_by(pid, int(after_name[3])), parent
+
+    def _leader_by(self, pid: int, session: int) -> Leader | None:
+        if len(self._runs) == 1 and not self._parent:
             return self._runs[0].leader
-        session = int(after_name[3])
         for run in self._runs:
             if run.leader.pid == session:
                 return run.leader

@@ -4,24 +4,27 @@ A process drives any number of keepers in one loop, so that nothing here may wai
 """
 
 import os
+import resource
 import select
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any, NamedTuple
 
 from whisper_tui.supervisor.keeper import channels, sandbox, spawn
+from whisper_tui.supervisor.keeper.answering import AnsweringThread
 from whisper_tui.supervisor.keeper.capture import COALESCE_S, Capture
 from whisper_tui.supervisor.keeper.channels import ForeignOrders, InputPump, Job, OrderFifo, WakeupSender
 from whisper_tui.supervisor.keeper.docker_lists import DockerLists
+from whisper_tui.supervisor.keeper.held_runs import Guard, HeldRun
 from whisper_tui.supervisor.keeper.keeper_loop import KeeperLoop
 from whisper_tui.supervisor.keeper.last_output import deliver_last_output
 from whisper_tui.supervisor.keeper.run_cgroup import CgroupMover, RunCgroup
 from whisper_tui.supervisor.keeper.run_control import Death, Leader, Quota, RunEnder, RunFreezer
 from whisper_tui.supervisor.keeper.run_records import BackgroundProcesses, RunRecords
 from whisper_tui.supervisor.keeper.sandbox import Sandboxes
-from whisper_tui.supervisor.keeper.seccomp import SeccompNotifications
+from whisper_tui.supervisor.keeper.seccomp import SeccompNotifications, ask_again
 from whisper_tui.supervisor.keeper.spawn import LastDirectory
 from whisper_tui.system import run_files
 from whisper_tui.system.processes import Descendants
@@ -45,6 +48,10 @@ FOREIGN_HOLDER_S = 1.0
 """Seconds for which a process outside of an ended run may keep its output open."""
 TERMINAL_RETRY_S = 0.1
 DISK_RETRY_S = 1.0
+NOBODY = Guard(None)
+_RELAY = ("relay", "relay_in")
+"""The roles of both ends of the relay of a terminal."""
+GONE = "its keeper was ended from outside when it ended"
 SOONEST_S, LATEST_S = 0.002, 1.0
 """Shortest and longest pause between two attempts to remove a control group."""
 
@@ -60,6 +67,10 @@ class KeeperSetup(NamedTuple):
     """True if orphaned processes become children of the keeper."""
     sandboxes: Sandboxes
     """Creates sandboxes if the system supports them."""
+    guard: Guard = NOBODY
+    """The parent, which holds what a successor would need."""
+    has_long_run: Callable[[], object] = lambda: None
+    """Called when a run is no short one."""
 
 
 class Keeper:
@@ -70,31 +81,51 @@ class Keeper:
         self._spec = job.spec
         self._children = setup.loop.children
         self._sandboxes = setup.sandboxes
+        self._guard = setup.guard
+        self._has_long_run = setup.has_long_run
         self._notifications: SeccompNotifications | None = None
+        self._answering: AnsweringThread | None = None
         self._wakeups = WakeupSender(job.directory)
         self._poll = setup.loop.poll_for(self)
         self._timers = setup.loop.timers_for(self)
-        self._capture = Capture(job.directory, job.spec, self._poll)
+        self._capture = Capture(job.directory, job.spec, self._poll, self._be_held_no_more)
         self._group = RunCgroup()
         self._records = RunRecords(job.directory, setup.boot, self._group)
-        self._descendants = Descendants(os.getpid(), adopts=setup.adopts, counts=self._is_own)
+        self._descendants = Descendants(os.getpid(), adopts=setup.adopts, heads=lambda: self._children.of(self.leader))
         self._mover = CgroupMover(self._descendants, self._group)
-        self.leader: Leader = Leader(self._descendants)
+        self.leader: Leader = Leader(self._descendants, lambda name, told: self._note(**{name: told}))
         self._background = BackgroundProcesses(job.directory, setup.boot, self._descendants)
-        self._ender = RunEnder(self._descendants, self._timers, self._nobody_left, self._group)
-        self._quota = Quota(job.spec, self._timers, self.leader, self._ender, self._group)
-        self._freezer = RunFreezer(self._descendants, self._timers, self._ender, self._group)
+        self._ender = RunEnder(
+            self._descendants, self._timers, self._nobody_left, self._group, noted=lambda at: self._note(kills_at=at)
+        )
+        self._quota = Quota(
+            job.spec,
+            self._timers,
+            self.leader,
+            self._ender,
+            self._group,
+            noted=lambda limit: self._note(exceeded=limit),
+        )
+        self._freezer = RunFreezer(
+            self._descendants, self._timers, self._ender, self._group, noted=lambda told: self._note(frozen=told)
+        )
         self._orders: OrderFifo | None = None
         self._foreign_orders = ForeignOrders(job.directory, self._timers, self._wakeups)
         self._input: InputPump | None = None
+        self._input_ends = False
+        """True if the guardian knows that it is to end."""
         self._terminal = -1
         self._last_directory: LastDirectory | None = None
         self._end_reported = False
+        self._nobody = False
+        """True once no process of the run is left."""
         self._held_looks = 0
         """Looks at the holders of the output in a row at which none of them would deliver anything."""
         self._held_until: float | None = None
         self._timed_out = False
         self._check_pause = FIRST_CHECK_S
+        self._orphaned = -1
+        """A descriptor of its leader, if nobody reaps that."""
         self._finishes = False
         self.over = False
 
@@ -116,29 +147,29 @@ class Keeper:
             self._last_directory.close()
         if self._input is not None:
             self._input.close()
+        if self._orphaned >= 0:
+            self._poll.unregister(self._orphaned)
         if self._orders is not None:
             self._poll.unregister(self._orders.fd)
             os.close(self._orders.fd)
+        self.leader.close()
         self._records.close()
         self._wakeups.close()
         # The lock is last: releasing it tells the supervisor that this keeper is gone.
         os.close(self._job.lock)
+        self._guard.drop(self._job.directory)
 
     def _start(self) -> None:
         ours = channels.terminal() if self._spec["tty"] else channels.pipes(takes_input=self._spec["input"])
         with ExitStack() as undone:
-            for fd in (*ours.sources, *ours.theirs):
+            for fd in (*ours.sources, *ours.theirs, *ours.relay):
                 undone.callback(os.close, fd)
             self._take_input(ours)
             listener = self._start_with(ours)
+            self._have_held(ours, listener)
             undone.pop_all()
         if listener >= 0:
-            opened = self._spec["sandbox"]
-            docker = DockerLists(opened["docker"]) if opened.get("docker") else None
-            self._notifications = SeccompNotifications(
-                listener, (*opened["write"], os.devnull, "/dev/tty"), docker=docker
-            )
-            self._poll.register(listener, select.POLLIN)
+            self._answer(listener)
         if self._last_directory is not None:
             self._last_directory.has_started()
         for fd in ours.theirs:
@@ -146,7 +177,7 @@ class Keeper:
         # Before the output can fill the disk, and before a short command is announced.
         self._capture.on_large = self._records.reserve
         for number, fd in enumerate(ours.sources):
-            self._capture.add(fd, number, is_terminal=self._spec["tty"])
+            self._capture.add(fd, number, ours.relay, is_terminal=self._spec["tty"])
         if self._input is not None:
             self._input.watch(self._poll)
         if self._spec["timeout"] is not None:
@@ -154,13 +185,128 @@ class Keeper:
         self._timers.set_timer(ANNOUNCED_AFTER_S, "introduce", self._announce)
         self._timers.set_timer(self._check_pause, "look", self._check)
 
+    def _answer(self, listener: int, refused: Sequence[Sequence[str]] = ()) -> None:
+        """Answer what the sandbox asks."""
+        opened = self._spec["sandbox"]
+        docker = DockerLists(opened["docker"]) if opened.get("docker") else None
+        writable = (*opened["write"], os.devnull, "/dev/tty")
+        self._notifications = SeccompNotifications(
+            listener, writable, docker=docker, refused=refused, noted=lambda told: self._note(refused=told)
+        )
+        self._answering = AnsweringThread(self._notifications, self._poll)
+
+    def _have_held(self, ours: channels.Channels, listener: int) -> None:
+        """Have the parent hold what a successor needs."""
+        fds = {"lock": self._job.lock} | {str(number): fd for number, fd in enumerate(ours.sources)}
+        fds |= dict(zip(_RELAY, ours.relay, strict=False))
+        facts: dict[str, Any] = {"end": None}
+        if self._input is not None:
+            fds |= {"target": ours.target, "input": self._input.source}
+            facts["end"] = ours.end_of_input.hex() if ours.end_of_input is not None else None
+        if listener >= 0:
+            fds["listener"] = listener
+            facts["sandbox"] = self._spec["sandbox"]
+        if self._last_directory is not None:
+            fds["directory"] = self._last_directory.report
+        leader = self.leader
+        facts |= {"pid": leader.pid, "born": leader.born, "born_at": leader.born_at, "terminal": self._records.terminal}
+        self._note(fds, **facts)
+
+    def _note(self, fds: Mapping[str, int] = {}, /, **facts: Any) -> None:
+        """Have the parent hold descriptors, and what no file says, before it is true."""
+        if not self._guard.hold(self._job.directory, fds, **facts):
+            self._be_held_no_more()
+
+    def _be_held_no_more(self) -> None:
+        """Have nothing of this run held any more: from now on its files and channels do not tell everything."""
+        self._guard.drop(self._job.directory)
+        self._guard = NOBODY
+
+    def take_over(self, held: HeldRun) -> None:
+        """Go on with a run whose keeper was killed. Its leader is a child of the parent of this process."""
+        fds, facts = held.fds, held.facts
+        self._group.take_over(self._spec, self._sums())
+        self._children.expect(self.leader, self._group, self._spec.get("order_key"), marks=False)
+        self.leader.take_over(facts, fds.get("leader", -1))
+        self._children.have_started(self.leader)
+        self._records.terminal = facts["terminal"]
+        self._spec = {**self._spec, "sandbox": facts.get("sandbox", self._spec.get("sandbox"))}
+        self._capture.on_large = self._records.reserve
+        self._capture.take_over()
+        if self._spec["tty"]:
+            self._terminal = fds["0"]
+        for number in (0, 1):
+            if str(number) in fds:
+                relay = [fds[role] for role in _RELAY] if self._spec["tty"] else ()
+                self._capture.add(fds[str(number)], number, relay, is_terminal=self._spec["tty"])
+        if "target" in fds:
+            end = bytes.fromhex(facts["end"]) if facts["end"] is not None else None
+            self._input = InputPump(
+                self._path(run_files.INPUT), fds["target"], end, self._be_held_no_more, fds["input"]
+            )
+            self._input_ends = bool(facts.get("input_ends"))
+            if self._input_ends:
+                self._input.finish()
+        if "orders" in fds:
+            self._watch_orders(fds["orders"])
+        if "listener" in fds:
+            self._answer(fds["listener"], facts.get("refused", ()))
+        if "directory" in fds:
+            self._last_directory = LastDirectory.taken_over(fds["directory"])
+        self._timed_out = bool(facts.get("timed_out"))
+        self._quota.take_over(facts.get("exceeded"))
+        self._background.take_over()
+        self._end_reported = self._records.take_over()
+        if (death := held.death) is not None:
+            self.leader.has_died(death)
+        elif self._end_reported or facts.get("gone"):
+            self.lose(GONE)
+        self._take_over_timers(facts)
+
+    def _take_over_timers(self, facts: Mapping[str, Any]) -> None:
+        frozen = facts.get("frozen")
+        if self._spec["timeout"] is not None and not self._timed_out and not self._end_reported:
+            left = self.leader.born + self._spec["timeout"] - time.monotonic() if frozen is None else frozen["timeout"]
+            self._timers.set_timer(max(0.0, left), "timeout", self._on_timeout)
+            if frozen is not None:
+                self._timers.suspend("timeout")
+        self._freezer.take_over(frozen)
+        self._ender.take_over(facts.get("kills_at"))
+        # Also what a filter had asked the keeper before, and never got an answer to.
+        if self._notifications is not None:
+            ask_again(self._descendants.now())
+        self._timers.set_timer(0.0, "introduce", self._announce)
+        self._timers.set_timer(self._check_pause, "look", self._check)
+
+    def watch_leader(self) -> None:
+        """Watch a leader that nobody reaps any more who would tell how it has ended."""
+        if self.leader.death is None and not self.over:
+            self._orphaned = self.leader.pidfd
+            self._poll.register(self._orphaned, select.POLLIN)
+
+    def lose(self, why: str) -> None:
+        """Record that nobody knows how the leader has ended."""
+        if self.leader.death is None:
+            self.leader.has_died(Death(0, resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()))
+            if not self._end_reported:
+                self._records.lost(why)
+            self._end_reported = True
+
+    def _sums(self) -> list[str]:
+        try:
+            return list(run_files.read_json(self._path(run_files.PID))["sums"])
+        except (OSError, ValueError):
+            return []
+
     def _take_input(self, ours: channels.Channels) -> None:
         if self._spec["tty"]:
             self._terminal = ours.sources[0]
             self._records.terminal = os.ttyname(ours.theirs[0])
         if ours.target >= 0:
             try:
-                self._input = InputPump(self._path(run_files.INPUT), ours.target, ours.end_of_input)
+                self._input = InputPump(
+                    self._path(run_files.INPUT), ours.target, ours.end_of_input, self._be_held_no_more
+                )
             except OSError as error:
                 os.close(ours.target)
                 raise spawn.no_channel("an input channel", error) from None
@@ -207,13 +353,18 @@ class Keeper:
         self._quota.watch()
         try:
             if self._orders is None:
-                self._orders = OrderFifo(self._path(run_files.CONTROL), self._spec.get("order_key"))
-                self._poll.register(self._orders.fd, select.POLLIN)
+                self._watch_orders()
             self._records.spawned(self.leader)
         except OSError:
             self._timers.set_timer(DISK_RETRY_S, "introduce", self._announce)
             return
         self._wakeups.send(run_files.PID)
+
+    def _watch_orders(self, fd: int = -1) -> None:
+        self._orders = OrderFifo(self._path(run_files.CONTROL), self._spec.get("order_key"), fd)
+        self._poll.register(self._orders.fd, select.POLLIN)
+        if fd < 0:
+            self._note({"orders": self._orders.fd})
 
     def stores_alone(self, fd: int) -> Callable[[int], bool] | None:
         """Return what stores the next bytes of a pipe, and returns whether there may be more. None: it is no pipe."""
@@ -223,9 +374,12 @@ class Keeper:
         """Handle an event of one of its descriptors."""
         if self._capture.has(fd):
             self._capture.pump(fd)
-        elif self._notifications is not None and fd == self._notifications.listener:
-            if not (event & select.POLLIN and self._notifications.answer()):
-                self._end_notifications()
+        elif self._answering is not None and self._notifications is not None and fd == self._notifications.listener:
+            self._answering.handle_event(event)
+        elif fd == self._orphaned:
+            self._poll.unregister(fd)
+            self._orphaned = -1
+            self.lose("the processes that kept it were ended from outside while it ran")
         else:
             # Orders are handled before input that arrives with them: a terminal must have its size first.
             if self._orders is not None:
@@ -253,13 +407,24 @@ class Keeper:
             # Later than at once, so that a burst is one row. A full disk is tried again with the next bytes.
             self._timers.set_timer_once(COALESCE_S, "index", timeline.flush)
         if self._input is not None:
-            self._input.watch(self._poll)
+            self._watch_input(self._input)
         if self._capture.paused:
             self._timers.set_timer_once(TERMINAL_RETRY_S, "terminal", self._capture.resume)
         if self.leader.death is not None:
             if not self._end_reported and not self._timers.is_set("record") and not self._awaits_output():
                 self._report_end(self.leader.death)
             self._finish_if_over()
+
+    def _watch_input(self, pump: InputPump) -> None:
+        pump.watch(self._poll)
+        if self._input_ends and not pump.ending:
+            self._input_ends = False
+            self._note(input_ends=False)
+        if pump.closed:
+            # Only then does the command see the end of its input.
+            self._guard.release(self._job.directory, "target")
+            self._guard.release(self._job.directory, "input")
+            self._input = None
 
     def _awaits_output(self) -> bool:
         """True while processes that the leader has left behind deliver the rest of its output."""
@@ -343,14 +508,15 @@ class Keeper:
 
     def _nobody_left(self) -> bool:
         """True if no process of the run is left."""
-        self._children.reap()
-        if self.leader.death is None or self._children.any_of(self.leader):
-            return False
-        return not self._descendants.now()
-
-    def _is_own(self, pid: int) -> bool:
-        """True if a child of this process belongs to the run."""
-        return self._children.is_of(pid, self.leader)
+        if not self._nobody:
+            self._children.reap()
+            # Without a child there is no process of it, unless orphans are not adopted.
+            self._nobody = (
+                self.leader.death is not None
+                and not self._children.of(self.leader)
+                and not (self._descendants.can_hide and self._descendants.now())
+            )
+        return self._nobody
 
     def _finish(self) -> None:
         self._finishes = True
@@ -368,7 +534,8 @@ class Keeper:
             return
         if self._orders is not None:
             self._foreign_orders.tell(self._orders)
-        self._end_notifications()
+        if self._answering is not None:
+            self._answering.close()
         if self._spec.get("sandbox") is not None:
             run_files.remove_tree(self._path(sandbox.TMP))
         # DONE is written last: once it exists, readers treat all other files as complete.
@@ -376,12 +543,9 @@ class Keeper:
         self._wakeups.send(run_files.DONE)
         self.over = True
 
-    def _end_notifications(self) -> None:
-        if self._notifications is not None and self._notifications.listener >= 0:
-            self._poll.unregister(self._notifications.listener)
-            self._notifications.close()
-
     def _check(self) -> None:
+        if self._check_pause == FIRST_CHECK_S:
+            self._has_long_run()
         changed = self._background.look(self.leader.if_alive)
         if changed:
             self._background.save()
@@ -395,6 +559,7 @@ class Keeper:
     def _on_timeout(self) -> None:
         if self.leader.if_alive is not None:
             self._timed_out = True
+            self._note(timed_out=True)
             self._end(self._spec["grace"])
 
     def _end(self, grace_s: float) -> None:
@@ -413,6 +578,8 @@ class Keeper:
             case {"do": "freeze" | "thaw" as what}:
                 self._freezer.execute(what)
             case {"do": "eof"} if self._input is not None:
+                self._input_ends = True
+                self._note(input_ends=True)
                 self._input.finish()
             case {"do": "resize", "rows": int(rows), "columns": int(columns)} if self._terminal >= 0:
                 self._capture.resize(self._terminal, rows, columns)

@@ -7,9 +7,11 @@ import heapq
 import os
 import select
 import signal
+import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from itertools import count
 from typing import NamedTuple, Protocol
 
@@ -76,6 +78,8 @@ class KeeperLoop:
         self._driven: list[DrivenRun] = []
         self._alarms: list[_Alarm] = []
         self._numbers = count()
+        self._actions: dict[int, Callable[[], object]] = {}
+        """The functions to call for descriptors that belong to no run."""
         self._touched: dict[DrivenRun, None] = {}
         """The runs to which something has happened in this turn."""
 
@@ -92,18 +96,37 @@ class KeeperLoop:
         timers = Timers(wake_at)
         return timers
 
-    def add(self, run: DrivenRun) -> None:
-        """Start a run, which is driven from now on."""
+    @property
+    def idle(self) -> bool:
+        """True if it drives no run."""
+        return not self._driven
+
+    def watch(self, fd: int, events: int, action: Callable[[], object]) -> None:
+        """Call `action` at these events of a descriptor that belongs to no run."""
+        self._poll.register(fd, events, None)
+        self._actions[fd] = action
+
+    def unwatch(self, fd: int) -> None:
+        """Wait no more for a descriptor that belongs to no run."""
+        self._poll.unregister(fd)
+        del self._actions[fd]
+
+    def add(self, run: DrivenRun, begin: Callable[[], object] | None = None) -> None:
+        """Start a run, which is driven from now on. `begin`: how, instead of `start`."""
         self._driven.append(run)
-        self._touched[run] = None
-        run.start()
+        self._do(run, begin or run.start)
         self._end_turn()
 
     def drive(self, run: DrivenRun) -> None:
         """Start a run, and drive it and all others until it is over."""
         self.add(run)
-        while not run.over:
+        while run in self._driven:
             self.turn()
+
+    def end_all(self) -> None:
+        """End all runs, as this process was asked to."""
+        for run in list(self._driven):
+            self._do(run, run.end_as_asked)
 
     def discard_signals(self) -> None:
         """Forget the signals that have arrived so far."""
@@ -119,12 +142,14 @@ class KeeperLoop:
         ready = self._poll.wait(self._alarms[0].at - time.monotonic() if self._alarms else None)
         if len(ready) == 1:
             ready = self._store_alone(ready)
+        # First: what has arrived with a signal, such as a job, comes after it.
+        if any(fd == self.wake for fd, _ in ready):
+            self._read_signals()
         for fd, event in ready:
-            if fd == self.wake:
-                self._read_signals()
+            if fd in self._actions:
+                self._actions[fd]()
             elif (run := self._poll.owner(fd)) is not None:
-                self._touched[run] = None
-                run.handle_event(fd, event)
+                self._do(run, partial(run.handle_event, fd, event))
         self._run_alarms()
         self._end_turn()
 
@@ -135,40 +160,56 @@ class KeeperLoop:
         store = run.stores_alone(fd) if run is not None else None
         if run is None or store is None:
             return ready
-        self._touched[run] = None
         # In a flood a turn costs as much as a chunk, so it is only left for other events and timers.
-        alone, until = [(fd, select.POLLIN)], time.monotonic() + ALONE_S
-        while ready == alone and store(fd) and (left := until - time.monotonic()) > 0:
-            ready = self._poll.wait(left)
-        return [] if ready == alone else ready
+        alone, left = [(fd, select.POLLIN)], ready
+
+        def store_all() -> None:
+            nonlocal left
+            until = time.monotonic() + ALONE_S
+            while left == alone and store(fd) and (seconds := until - time.monotonic()) > 0:
+                left = self._poll.wait(seconds)
+
+        self._do(run, store_all)
+        return [] if left == alone else left
 
     def _read_signals(self) -> None:
         numbers = os.read(self.wake, 4096)
         if signal.SIGTERM in numbers:
-            for run in self._driven:
-                self._touched[run] = None
-                run.end_as_asked()
+            self.end_all()
         if signal.SIGCHLD in numbers:
             self.children.reap()
 
     def _note_dead(self, leader: Leader | None) -> None:
-        for run in self._driven:
+        for run in list(self._driven):
             if leader is None or run.leader is leader:
-                self._touched[run] = None
-                run.has_lost_child()
+                self._do(run, run.has_lost_child)
 
     def _run_alarms(self) -> None:
         now = time.monotonic()
         while self._alarms and self._alarms[0].at <= now:
             alarm = heapq.heappop(self._alarms)
             if alarm.at == alarm.timers.next_due:
-                self._touched[alarm.run] = None
-                alarm.timers.run_due()
+                self._do(alarm.run, alarm.timers.run_due)
+
+    def _do(self, run: DrivenRun, action: Callable[[], object], *, touches: bool = True) -> None:
+        """Do something for a run. An error that nobody expects ends its keeping, and no other run's."""
+        if run not in self._driven:
+            return
+        if touches:
+            self._touched[run] = None
+        try:
+            action()
+        except Exception:  # noqa: BLE001 - it is lost as if its keeper had been killed, and the log has the reason
+            sys.excepthook(*sys.exc_info())
+            sys.stderr.flush()
+            self._poll.forget(run)
+            with suppress(OSError):
+                self._remove(run)
 
     def _end_turn(self) -> None:
         while self._touched:
             run, _ = self._touched.popitem()
-            run.after_turn()
+            self._do(run, run.after_turn, touches=False)
             if run.over and run in self._driven:
                 self._remove(run)
 

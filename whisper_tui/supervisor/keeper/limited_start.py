@@ -12,7 +12,8 @@ import select
 import signal
 import socket
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
 
 from whisper_tui.supervisor.keeper.run_cgroup import RunCgroup
@@ -28,6 +29,34 @@ _LISTENER_PASSED = b"L"
 """The message that passes a sandbox's descriptor. A message of digits is an error number."""
 LAST_CPU_S = 5
 """Seconds of processor time between the signal that can be handled and the one that cannot."""
+
+
+_files_of_commands: list[tuple[int, int]] = []
+"""The limit of open files that commands have, if that of this process was raised."""
+
+
+def raise_file_limit() -> None:
+    """Raise the limit of open files of this process, which may keep many runs, but not that of its commands."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == hard:
+        return
+    with suppress(OSError, ValueError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+        _files_of_commands[:] = [(soft, hard)]
+
+
+@contextmanager
+def limited_as_commands() -> Iterator[None]:
+    """Have the limit of open files that commands inherit."""
+    if not _files_of_commands:
+        yield
+        return
+    soft, hard = _files_of_commands[0]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 class ProcessLimits(NamedTuple):
@@ -143,6 +172,8 @@ def _reset_signals() -> None:
 
 
 def _apply_limits(limits: ProcessLimits) -> None:
+    if _files_of_commands:
+        resource.setrlimit(resource.RLIMIT_NOFILE, _files_of_commands[0])
     if limits.cpu_s is not None:
         _set(resource.RLIMIT_CPU, limits.cpu_s, limits.cpu_s + LAST_CPU_S)
     if limits.memory_bytes is not None:

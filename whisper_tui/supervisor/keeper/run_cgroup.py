@@ -3,6 +3,7 @@
 import _thread
 import os
 import time
+from collections.abc import Sequence
 from typing import Any
 
 from whisper_tui.system.processes import Descendants, ProcessEntry, find_process, kernel_file
@@ -45,6 +46,12 @@ class RunCgroup:
             return
         self._path = asked["path"]
         self.limit(order, asked["counts"])
+
+    def take_over(self, order: dict[str, Any], sums: Sequence[str]) -> None:
+        """Go on with the group that another process has made, with the limits that apply to sums."""
+        asked = order.get("group")
+        if asked is not None and os.path.isdir(asked["path"]):
+            self._path, self.group_limits = asked["path"], tuple(sums)
 
     def limit(self, order: dict[str, Any], counts: list[str]) -> None:
         """Set the limits of an attempt. `counts`: the available controllers."""

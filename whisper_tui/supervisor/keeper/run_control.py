@@ -5,6 +5,7 @@ import os
 import signal
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from whisper_tui.supervisor.keeper.limited_start import LAST_CPU_S
@@ -58,6 +59,10 @@ class Timers:
             when, action = self._set.pop(name)
             self._suspended[name] = (max(0.0, when - time.monotonic()), action)
 
+    def suspended_s(self, name: str) -> float | None:
+        """Seconds that are left of a suspended timer. None: it is not suspended."""
+        return self._suspended[name][0] if name in self._suspended else None
+
     def resume(self, name: str) -> None:
         """Resume a suspended timer with its remaining time."""
         if name in self._suspended:
@@ -92,13 +97,21 @@ class Death(NamedTuple):
     at: float
     """Monotonic seconds."""
 
+    def used(self) -> tuple[float, float, int]:
+        """Return its processor time in seconds, for itself and in the system, and its peak memory."""
+        return self.usage.ru_utime, self.usage.ru_stime, self.usage.ru_maxrss
+
 
 class Leader:
     """The leader of a run. It can be signalled alone or with its group or tree."""
 
-    def __init__(self, descendants: Descendants) -> None:
+    def __init__(self, descendants: Descendants, noted: Callable[[str, Any], object]) -> None:
+        """`noted` is called with `sent`, all signals up to the next one, and with its `death`."""
         self._descendants = descendants
         self._sent: set[int] = set()
+        self._noted = noted
+        self.pidfd = -1
+        """Leads to it if another process has started it."""
         self.pid = 0
         """Its pid, which is also its process group, because it was started in its own session."""
         self.born = 0.0
@@ -115,6 +128,14 @@ class Leader:
         self.born = time.monotonic()
         self.born_at = time.time()
         self._descendants.expect_group(pid)
+
+    def take_over(self, facts: dict[str, Any], pidfd: int) -> None:
+        """Go on with the leader that another process has started, and that its parent reaps."""
+        self.pid, self.born, self.born_at = facts["pid"], facts["born"], facts["born_at"]
+        self._sent.update(facts.get("sent", ()))
+        self.pidfd = pidfd
+        self._start_time = facts.get("start") or None
+        self._descendants.expect_group(self.pid)
 
     @property
     def if_alive(self) -> int | None:
@@ -149,22 +170,38 @@ class Leader:
     def has_died(self, death: Death) -> None:
         """Record its end, once it is reaped."""
         self.death = death
+        self._noted("death", [death.status, death.at, *death.used()])
 
     def note_sent(self, *numbers: int) -> None:
         """Record signals that are about to be sent and can reach the leader."""
-        if self.death is None:
+        if self.death is None and not self._sent.issuperset(numbers):
             self._sent.update(numbers)
+            self._noted("sent", sorted(self._sent))
+
+    def close(self) -> None:
+        """Close what leads to it."""
+        if self.pidfd >= 0:
+            os.close(self.pidfd)
+            self.pidfd = -1
 
     def signal(self, number: int, target: str) -> None:
         """Send a signal to `leader`, `group` or `tree`."""
         self.note_sent(number)
         match target:
             case "leader" if self.death is None:
-                os.kill(self.pid, number)
+                self._send(number)
             case "group" if self.death is None or self._group_is_ours():
                 send_to_group(self.pid, number)
             case "tree":
                 send_to_all(self._descendants.now(), number)
+
+    def _send(self, number: int) -> None:
+        if self.pidfd < 0:
+            os.kill(self.pid, number)
+            return
+        # Its parent may have reaped it by now.
+        with suppress(ProcessLookupError):
+            signal.pidfd_send_signal(self.pidfd, number)
 
     def _died_of(self) -> int | None:
         """Return the signal that ended it, or None."""
@@ -187,9 +224,17 @@ class RunEnder:
     """Ends the process tree of a run."""
 
     def __init__(
-        self, descendants: Descendants, timers: Timers, nothing_left: Callable[[], bool], group: RunCgroup
+        self,
+        descendants: Descendants,
+        timers: Timers,
+        nothing_left: Callable[[], bool],
+        group: RunCgroup,
+        *,
+        noted: Callable[[float], object],
     ) -> None:
+        """`noted` is called with the time at which the run will be killed, before anything is done to it."""
         self.descendants = descendants
+        self._noted = noted
         self._timers = timers
         self._nothing_left = nothing_left
         self._group = group
@@ -200,6 +245,12 @@ class RunEnder:
         self.killing = False
         """True once it is being killed."""
 
+    def take_over(self, kills_at: float | None) -> None:
+        """Go on as another process would have."""
+        if kills_at is not None:
+            self.asked, self._kill_at = True, kills_at
+            self._timers.set_timer(max(0.0, kills_at - time.monotonic()), "kill", self.kill)
+
     def end(self, grace_s: float) -> None:
         """Send SIGTERM, wait for the grace period, and kill.
 
@@ -208,17 +259,20 @@ class RunEnder:
         self.asked = True
         if self.killing:
             return
-        # Frozen or stopped processes cannot handle SIGTERM before they continue.
-        self._group.thaw()
-        send_to_all(self.descendants.now(), signal.SIGTERM, signal.SIGCONT)
         kill_at = time.monotonic() + grace_s
         if kill_at < self._kill_at:
             self._kill_at = kill_at
             self._timers.set_timer(grace_s, "kill", self.kill)
+            self._noted(kill_at)
+        # Frozen or stopped processes cannot handle SIGTERM before they continue.
+        self._group.thaw()
+        send_to_all(self.descendants.now(), signal.SIGTERM, signal.SIGCONT)
 
     def kill(self) -> None:
         """Send SIGKILL again and again, until no process is left."""
-        self.asked = self.killing = True
+        if not self.killing:
+            self.asked = self.killing = True
+            self._noted(0.0)
         self._group.kill()
         if not kill_burst(self.descendants, self._nothing_left):
             self._timers.set_timer(self._pause, "kill", self.kill)
@@ -238,7 +292,17 @@ class RunFreezer:
     A control group is frozen in one step. Processes outside of it are stopped by signals.
     """
 
-    def __init__(self, descendants: Descendants, timers: Timers, ender: RunEnder, group: RunCgroup) -> None:
+    def __init__(
+        self,
+        descendants: Descendants,
+        timers: Timers,
+        ender: RunEnder,
+        group: RunCgroup,
+        *,
+        noted: Callable[[dict[str, Any] | None], object],
+    ) -> None:
+        """`noted` is called with what `take_over` needs, before anything is done. None: it is not frozen."""
+        self._noted = noted
         self._descendants = descendants
         self._timers = timers
         self._ender = ender
@@ -250,6 +314,15 @@ class RunFreezer:
         self._stopped: list[ProcessEntry] = []
         """Stopped processes, parents before their children."""
 
+    def take_over(self, told: dict[str, Any] | None) -> None:
+        """Go on with a run that another process has frozen."""
+        if told is None:
+            return
+        self._frozen = True
+        self._stopped = [ProcessEntry(*each) for each in told["stopped"]]
+        self._whole = self._group.freeze()
+        self._check(AGAIN_S)
+
     def execute(self, order: str) -> None:
         """Carry out `freeze` or `thaw`, both idempotent. A run that is being ended is not frozen."""
         if order == "thaw":
@@ -257,6 +330,7 @@ class RunFreezer:
         elif not self._frozen and not self._ender.asked:
             self._frozen = True
             self._timers.suspend("timeout")
+            self._note()
             self._whole = self._group.freeze()
             self._check(AGAIN_S)
 
@@ -270,10 +344,12 @@ class RunFreezer:
             new = [seen for seen in self._descendants.now() if (seen.pid, seen.start) not in self._known]
             if not new:
                 break
-            for seen in new:
-                self._known.add((seen.pid, seen.start))
-                if not is_stopped(seen.pid) and send_to(seen, signal.SIGSTOP):
-                    self._stopped.append(seen)
+            running = [seen for seen in new if not is_stopped(seen.pid)]
+            self._known.update((seen.pid, seen.start) for seen in new)
+            if running:
+                self._stopped += running
+                self._note()
+                send_to_all(running, signal.SIGSTOP)
         self._timers.set_timer(pause_s, "freeze", lambda: self._check(LATER_S))
 
     def _thaw(self) -> None:
@@ -287,9 +363,14 @@ class RunFreezer:
 
     def _forget(self) -> None:
         self._timers.cancel("freeze")
+        if self._frozen:
+            self._noted(None)
         self._frozen = False
         self._known.clear()
         self._stopped.clear()
+
+    def _note(self) -> None:
+        self._noted({"stopped": self._stopped, "timeout": self._timers.suspended_s("timeout")})
 
 
 CHECK_S = 0.1
@@ -299,7 +380,18 @@ CHECK_S = 0.1
 class Quota:
     """Ends a run that exceeds a limit, and records which limit ended the leader."""
 
-    def __init__(self, spec: dict[str, Any], timers: Timers, leader: Leader, ender: RunEnder, group: RunCgroup) -> None:
+    def __init__(
+        self,
+        spec: dict[str, Any],
+        timers: Timers,
+        leader: Leader,
+        ender: RunEnder,
+        group: RunCgroup,
+        *,
+        noted: Callable[[str], object],
+    ) -> None:
+        """`noted` is called with the limit that was exceeded, before the run is ended."""
+        self._noted = noted
         self._cpu_s: int | None = spec["cpu"]
         self._most: int | None = spec["processes"]
         self._timers = timers
@@ -307,6 +399,10 @@ class Quota:
         self._ender = ender
         self._group = group
         self._exceeded: str | None = None
+
+    def take_over(self, exceeded: str | None) -> None:
+        """Go on with a run of which another process has found that it exceeds a limit."""
+        self._exceeded = exceeded
 
     def watch(self) -> None:
         """Start the checks if there is a limit."""
@@ -337,5 +433,6 @@ class Quota:
 
     def _end(self, limit: str) -> None:
         self._exceeded = limit
+        self._noted(limit)
         self._leader.note_sent(signal.SIGKILL)
         self._ender.kill()

@@ -2,6 +2,7 @@
 
 import math
 import select
+from contextlib import suppress
 from typing import Any, Generic, TypeVar
 
 from whisper_tui.system.processes import LINUX
@@ -26,8 +27,16 @@ class ProcessPoll(Generic[_Owner]):
 
     def unregister(self, fd: int) -> None:
         """Wait no more for a descriptor, which must still be open."""
-        self._poll.unregister(fd)
-        del self._owners[fd]
+        if fd in self._owners:
+            self._poll.unregister(fd)
+            del self._owners[fd]
+
+    def forget(self, owner: _Owner) -> None:
+        """Wait no more for the descriptors of a run, open or not."""
+        for fd in [fd for fd, each in self._owners.items() if each is owner]:
+            del self._owners[fd]
+            with suppress(OSError, KeyError):
+                self._poll.unregister(fd)
 
     def owner(self, fd: int) -> _Owner | None:
         """Return the run that a descriptor belongs to. None: it was closed, or belongs to none."""

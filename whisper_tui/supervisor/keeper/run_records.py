@@ -6,6 +6,7 @@ import resource
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from whisper_tui.supervisor.keeper.run_cgroup import RunCgroup
@@ -41,6 +42,13 @@ class BackgroundProcesses:
         changed = before != {key: tuple(row.items()) for key, row in self._rows.items()}
         self._looks += changed
         return changed
+
+    def take_over(self) -> None:
+        """Go on with the list of another process."""
+        with suppress(OSError, ValueError, KeyError):
+            told = run_files.read_json(self._path)
+            self._looks = told["look"]
+            self._rows = {(row["pid"], row["start"]): row for row in told["processes"]}
 
     def all_gone(self) -> bool:
         """Record that no process is alive any more. Return whether the list changed."""
@@ -120,6 +128,20 @@ class RunRecords:
         self.identify(leader)
         run_files.write_json(self._path(run_files.PID), self._process)
         self.reserve()
+
+    def take_over(self) -> bool:
+        """Go on with the records of another process. Return whether it has recorded the ending."""
+        self._has_ending = os.path.exists(self._path(run_files.EXIT))
+        if not self._has_ending and os.path.exists(self._path(run_files.EXIT) + ".tmp"):
+            with suppress(OSError):
+                self.reserve()
+        return self._has_ending
+
+    def lost(self, why: str) -> None:
+        """Record that nobody knows how the leader has ended."""
+        with suppress(OSError):
+            run_files.write_json(self._path(run_files.EXIT), {"lost": why})
+            self._has_ending = True
 
     def reserve(self) -> None:
         """Reserve space for the record of the ending, once. Raises `OSError` on a full disk."""

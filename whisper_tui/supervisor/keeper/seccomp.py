@@ -14,11 +14,12 @@ answers:
 import errno
 import fcntl
 import os
+import signal
 import socket
 import stat
 import struct
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from whisper_tui.supervisor.keeper.docker_lists import DockerLists
@@ -38,7 +39,9 @@ from whisper_tui.system.bpf import (
     unless_in,
     when_equal,
 )
+from whisper_tui.system.processes import ProcessEntry, find_process, is_stopped, kernel_file, send_to
 
+_STOPS_WITHIN_S = 0.1
 _PERMITTED = frozenset(
     # files, most of which Landlock checks when they are opened
     "read write close lseek pread64 pwrite64 readv writev preadv pwritev preadv2 pwritev2 open openat access faccessat "
@@ -268,18 +271,26 @@ class SeccompNotifications:
     """Answers the filter of one sandbox, and records the refusals."""
 
     def __init__(
-        self, listener: int, writable: tuple[str, ...], apart: str | None = None, docker: DockerLists | None = None
+        self,
+        listener: int,
+        writable: tuple[str, ...],
+        apart: str | None = None,
+        docker: DockerLists | None = None,
+        *,
+        refused: Sequence[Sequence[str]] = (),
+        noted: Callable[[list[list[str]]], object] = lambda _: None,
     ) -> None:
         """`apart`: a directory whose files are refused by name, also to readers, except for those that are writable.
 
-        `docker`: what local sockets lead to.
+        `docker`: what local sockets lead to. `refused`: what was refused before. `noted` is called with all of it.
         """
+        self._tell = noted
         self.listener = listener
         """Its descriptor. -1: no process is left to ask."""
         self._writable = tuple(os.path.realpath(path) for path in writable)
         self._apart = apart
         self._docker = docker
-        self._noted: dict[tuple[str, str], None] = {}
+        self._noted: dict[tuple[str, str], None] = dict.fromkeys((each[0], each[1]) for each in refused)
         self._more = 0
 
     def answer(self) -> bool:
@@ -310,7 +321,8 @@ class SeccompNotifications:
         if not self._noted and not lines:
             return None
         said = [line[:LONGEST_LINE].decode(errors="backslashreplace") for line in lines[-MOST_LINES:]]
-        attempts = [{"what": what, "subject": subject} for what, subject in self._noted]
+        # A copy, in one step: a thread may be answering.
+        attempts = [{"what": what, "subject": subject} for what, subject in list(self._noted)]
         return {"attempts": attempts, "more": self._more, "messages": said}
 
     def close(self) -> None:
@@ -403,8 +415,29 @@ class SeccompNotifications:
             return
         if len(self._noted) < MOST_NOTED:
             self._noted[key] = None
+            self._tell([list(each) for each in self._noted])
         else:
             self._more += 1
+
+
+def ask_again(family: Iterable[ProcessEntry]) -> None:
+    """Have processes that wait for an answer ask again: whoever was asked is gone, and nobody knows the question."""
+    # A signal that stops a process interrupts its wait, and makes it repeat the call.
+    waiting = [seen for seen in family if _waits_for_answer(seen.pid)]
+    for seen in waiting:
+        send_to(seen, signal.SIGSTOP)
+        until = time.monotonic() + _STOPS_WITHIN_S
+        while not is_stopped(seen.pid) and find_process(seen.pid) is not None and time.monotonic() < until:
+            time.sleep(_STOPS_WITHIN_S / 100)
+        send_to(seen, signal.SIGCONT)
+
+
+def _waits_for_answer(pid: int) -> bool:
+    try:
+        threads = os.listdir(f"/proc/{pid}/task")
+    except OSError:
+        return False
+    return any(b"seccomp" in kernel_file(f"/proc/{pid}/task/{thread}/wchan") for thread in threads)
 
 
 def _interpreter(path: str) -> str:

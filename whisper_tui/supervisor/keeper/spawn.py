@@ -8,7 +8,13 @@ import tempfile
 from typing import Any
 
 from whisper_tui.supervisor.keeper import sandbox
-from whisper_tui.supervisor.keeper.limited_start import ALL_SIGNALS, PreviewedCommand, ProcessLimits, fork_limited
+from whisper_tui.supervisor.keeper.limited_start import (
+    ALL_SIGNALS,
+    PreviewedCommand,
+    ProcessLimits,
+    fork_limited,
+    limited_as_commands,
+)
 from whisper_tui.supervisor.keeper.run_cgroup import RunCgroup
 from whisper_tui.supervisor.keeper.sandbox import Sandboxes
 from whisper_tui.system.run_files import stamp
@@ -41,7 +47,7 @@ class LastDirectory:
     # Both descriptors are open before the start: a sandboxed command may not be able to open anything.
     def __init__(self, environment: dict[str, str]) -> None:
         """`environment` belongs to the command, whose own `BASH_ENV` is still read. Raises `OSError`."""
-        self._report = _above(os.memfd_create("last directory") if hasattr(os, "memfd_create") else _temporary())
+        self.report = _above(os.memfd_create("last directory") if hasattr(os, "memfd_create") else _temporary())
         self._script, writer = os.pipe()
         self._script = _above(self._script)
         try:
@@ -52,10 +58,17 @@ class LastDirectory:
         self.environment = {**environment, "BASH_ENV": f"/dev/fd/{_SCRIPT}"}
         """The environment for the start. The script resets the variable before the command begins."""
 
+    @classmethod
+    def taken_over(cls, report: int) -> "LastDirectory":
+        """Return that of a command which another process has started."""
+        made = cls.__new__(cls)
+        made.report, made._script, made.environment = report, -1, {}
+        return made
+
     @property
     def actions(self) -> list[tuple[Any, ...]]:
         """File actions for posix_spawn."""
-        return [(os.POSIX_SPAWN_DUP2, self._script, _SCRIPT), (os.POSIX_SPAWN_DUP2, self._report, _REPORT)]
+        return [(os.POSIX_SPAWN_DUP2, self._script, _SCRIPT), (os.POSIX_SPAWN_DUP2, self.report, _REPORT)]
 
     def has_started(self) -> None:
         """Close the pipe that only bash reads."""
@@ -64,7 +77,7 @@ class LastDirectory:
 
     def read(self) -> str | None:
         """Return the last directory. None: bash did not report it."""
-        told = os.pread(self._report, LONGEST_DIRECTORY + 1, 0)
+        told = os.pread(self.report, LONGEST_DIRECTORY + 1, 0)
         if not told.startswith(b"/") or not told.endswith(b"\n"):
             return None
         return os.fsdecode(told[:-1])
@@ -73,7 +86,7 @@ class LastDirectory:
         """Close everything."""
         if self._script >= 0:
             self.has_started()
-        os.close(self._report)
+        os.close(self.report)
 
 
 def _above(fd: int) -> int:
@@ -230,9 +243,10 @@ def spawn(
             return fork_limited(program, argv, environment, files=files, limits=limits, group=group, restrict=restrict)
 
         def start() -> int:
-            return os.posix_spawn(
-                program, argv, environment, file_actions=files, setsid=True, setsigmask=(), setsigdef=ALL_SIGNALS
-            )
+            with limited_as_commands():
+                return os.posix_spawn(
+                    program, argv, environment, file_actions=files, setsid=True, setsigmask=(), setsigdef=ALL_SIGNALS
+                )
 
         return (start(), -1) if profile is None else sandboxes.start(profile, start)
     except OSError as error:

@@ -19,7 +19,7 @@ from typing import Any
 from whisper_tui.supervisor.keeper.attempt_files import RESTARTED_AT_START, AttemptFiles, OrphanedRun, why_lost
 from whisper_tui.supervisor.keeper.base_cgroup import Cgroups
 from whisper_tui.supervisor.keeper.channels import pack
-from whisper_tui.supervisor.keeper.zygote_start import start_zygote
+from whisper_tui.supervisor.keeper.guardian_start import start_guardian
 from whisper_tui.system import run_files
 from whisper_tui.system.processes import boot_id, is_stopped
 
@@ -158,7 +158,7 @@ class FarRuns:
         self._changed = changed
         self._runs: dict[str, FarRun] = {}
         self._groups: Cgroups | None = None
-        self._zygote: subprocess.Popen[bytes] | None = None
+        self._guardian: subprocess.Popen[bytes] | None = None
         self._jobs: socket.socket | None = None
         self._unsent: deque[tuple[str, bytes]] = deque()
         self._notify = -1
@@ -177,7 +177,7 @@ class FarRuns:
         self._groups = Cgroups.find()
         if self._groups is not None:
             self._groups.sweep(self.directory)
-        self._zygote, self._jobs = start_zygote(self.directory, self._package)
+        self._guardian, self._jobs = start_guardian(self.directory, self._package)
         for name in self._names():
             attempt = AttemptFiles(self._path(name))
             # Without an order no keeper was ever asked, and whoever attaches it is told that.
@@ -188,10 +188,9 @@ class FarRuns:
         self._loop.later(SWEEP_S, self._sweep)
 
     def close(self) -> None:
-        """End the zygote. Running commands continue."""
-        if self._zygote is not None:
-            self._zygote.kill()
-            self._zygote.wait()
+        """End the keepers that have no runs. Running commands continue."""
+        if self._guardian is not None and self._guardian.stdin is not None:
+            self._guardian.stdin.close()
 
     @property
     def any_alive(self) -> bool:
@@ -352,8 +351,8 @@ class FarRuns:
 
     def _sweep(self) -> None:
         self._loop.later(SWEEP_S, self._sweep)
-        if self._zygote is not None and self._zygote.poll() is not None:
-            self._replace_zygote()
+        if self._guardian is not None and self._guardian.poll() is not None:
+            self._replace_guardian()
         for name in tuple(self._runs):
             self._check(name)
 
@@ -403,14 +402,14 @@ class FarRuns:
         run.orphan.remove()
         attempt.finish_records(why)
 
-    def _replace_zygote(self) -> None:
+    def _replace_guardian(self) -> None:
         self._shorten_deadlines()
         if self._jobs is not None:
             self._loop.watch(self._jobs.fileno(), 0, lambda: None)
             self._jobs.close()
             self._jobs = None
         with suppress(OSError):
-            self._zygote, self._jobs = start_zygote(self.directory, self._package)
+            self._guardian, self._jobs = start_guardian(self.directory, self._package)
             self._send_jobs()
 
     def _shorten_deadlines(self) -> None:
@@ -432,7 +431,7 @@ class FarRuns:
             self._loop.watch(jobs.fileno(), selectors.EVENT_WRITE, self._send_jobs)
             return
         except OSError:
-            # The zygote is gone. The next one gets what was not sent, and the rest is revoked.
+            # The guardian is gone. The next one gets what was not sent, and the rest is revoked.
             self._loop.watch(jobs.fileno(), 0, lambda: None)
             return
         self._loop.watch(jobs.fileno(), 0, lambda: None)

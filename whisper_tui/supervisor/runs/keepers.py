@@ -15,7 +15,7 @@ from typing import Any
 import whisper_tui
 from whisper_tui.model.errors import NotRunning, Unavailable, WhisperError
 from whisper_tui.supervisor.keeper.channels import pack
-from whisper_tui.supervisor.keeper.zygote_start import start_zygote
+from whisper_tui.supervisor.keeper.guardian_start import start_guardian
 from whisper_tui.supervisor.runs.monitor import RunMonitor
 from whisper_tui.system import run_files
 from whisper_tui.system.processes import LINUX, is_stopped
@@ -121,19 +121,25 @@ class WakeupListener:
             self._listener(name)
 
 
+_left_behind: "list[subprocess.Popen[bytes]]" = []
+"""Guardians that went on with their runs when their supervisor ended, until they are reaped."""
+
+
 class Keepers:
     """Hands jobs to waiting keepers. Busy keepers outlive this object and its process."""
 
     def __init__(self, runs_directory: Path) -> None:
         self._runs = runs_directory
-        self._zygote: subprocess.Popen[bytes] | None = None
+        self._guardian: subprocess.Popen[bytes] | None = None
         self._jobs: socket.socket | None = None
         self._sending = asyncio.Lock()
 
     def open(self) -> None:
-        """Start the zygote. Raises `Unavailable`."""
+        """Start the guardian. Raises `Unavailable`."""
+        # A process that has had other supervisors before has their guardians as children.
+        _left_behind[:] = [each for each in _left_behind if each.poll() is None]
         try:
-            self._zygote, ours = start_zygote(str(self._runs.resolve()), _parent_of_package(), previews=LINUX)
+            self._guardian, ours = start_guardian(str(self._runs.resolve()), _parent_of_package(), previews=LINUX)
         except OSError as error:
             message = f"the process that starts commands cannot be started: {error.strerror}"
             raise Unavailable(message, hint="Check free memory, free disk and the limit of open files.") from None
@@ -142,13 +148,13 @@ class Keepers:
     @property
     def alive(self) -> bool:
         """True if new keepers can be forked."""
-        return self._zygote is not None and self._zygote.poll() is None
+        return self._guardian is not None and self._guardian.poll() is None
 
     def replace(self) -> None:
-        """Start a new zygote if the old one is gone."""
-        zygote = self._close_descriptors()
-        if zygote is not None and zygote.stdout is not None:
-            zygote.stdout.close()
+        """Start a new guardian if the old one is gone."""
+        guardian = self._close_descriptors()
+        if guardian is not None and guardian.stdout is not None:
+            guardian.stdout.close()
         self.open()
 
     async def send(self, directory: str, environment: dict[str, str]) -> None:
@@ -165,12 +171,12 @@ class Keepers:
                 await self._send(message)
 
     async def close(self) -> None:
-        """End the zygote and the idle keepers, which then write no more files. Busy keepers continue."""
-        # The zygote is killed: it has nothing to finish, and may notice late that its lifeline is closed.
-        zygote = self._close_descriptors()
-        if zygote is not None:
-            zygote.kill()
-            await asyncio.to_thread(_wait_until_quiet, zygote)
+        """End the idle keepers and, once no run is left, all others. Idle ones write no more files then."""
+        guardian = self._close_descriptors()
+        if guardian is not None:
+            await asyncio.to_thread(_wait_until_quiet, guardian)
+            if guardian.poll() is None:
+                _left_behind.append(guardian)
 
     async def _send(self, message: bytes) -> None:
         if self._jobs is None:
@@ -178,24 +184,23 @@ class Keepers:
         await asyncio.get_running_loop().sock_sendall(self._jobs, message)
 
     def _close_descriptors(self) -> "subprocess.Popen[bytes] | None":
-        """Close what leads to the zygote, and return it. None: there is none."""
+        """Close what leads to the guardian, and return it. None: there is none."""
         if self._jobs is not None:
             self._jobs.close()
             self._jobs = None
-        zygote, self._zygote = self._zygote, None
-        if zygote is not None and zygote.stdin is not None:
-            zygote.stdin.close()
-        return zygote
+        guardian, self._guardian = self._guardian, None
+        if guardian is not None and guardian.stdin is not None:
+            guardian.stdin.close()
+        return guardian
 
 
-def _wait_until_quiet(zygote: "subprocess.Popen[bytes]") -> None:
-    """Wait for the end of a killed zygote and of the warm-ups of its keepers."""
-    zygote.wait()
-    if zygote.stdout is not None:
+def _wait_until_quiet(guardian: "subprocess.Popen[bytes]") -> None:
+    """Wait until no keeper warms up any more."""
+    if guardian.stdout is not None:
         ended = select.poll()
-        ended.register(zygote.stdout, select.POLLIN)
+        ended.register(guardian.stdout, select.POLLIN)
         ended.poll(2000 * run_files.WARM_UP_TIMEOUT_S)
-        zygote.stdout.close()
+        guardian.stdout.close()
 
 
 def _parent_of_package() -> str:

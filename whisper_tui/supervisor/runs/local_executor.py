@@ -13,7 +13,7 @@ from typing import Any
 from whisper_tui.model.errors import BadStateDirectory, NotRunning, Unavailable
 from whisper_tui.supervisor.health import Health
 from whisper_tui.supervisor.keeper.base_cgroup import Cgroups
-from whisper_tui.supervisor.keeper.zygote_start import LOG
+from whisper_tui.supervisor.keeper.guardian_start import LOG
 from whisper_tui.supervisor.runs.attempt import Attempt, BootMark
 from whisper_tui.supervisor.runs.executor import HasEnded, HasSettled, HasSpawned, Report, RunKey, StartOrder
 from whisper_tui.supervisor.runs.keepers import Keepers, WakeupListener, send_order, write_fifo

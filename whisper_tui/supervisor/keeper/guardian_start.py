@@ -1,4 +1,4 @@
-"""The start of the zygote by whoever orders runs: its interpreter, its job socket, its lifeline and its log."""
+"""The start of the guardian by whoever orders runs: its interpreter, its job socket, its lifeline and its log."""
 
 import os
 import socket
@@ -13,24 +13,26 @@ SOCKET = socket.SOCK_DGRAM if sys.platform == "darwin" else socket.SOCK_SEQPACKE
 _PROGRAM = """
 import sys
 sys.path.append(sys.argv[1])
-from whisper_tui.supervisor.keeper.zygote import main
+from whisper_tui.supervisor.keeper.guardian import main
 main(int(sys.argv[2]), sys.argv[3], previews=sys.argv[4:] == ["previews"])
 """
 
 
-def start_zygote(runs: str, package: str, *, previews: bool = False) -> tuple["subprocess.Popen[bytes]", socket.socket]:
-    """Start the zygote of a runs directory, and return it and the socket for jobs. Raises `OSError`.
+def start_guardian(
+    runs: str, package: str, *, previews: bool = False
+) -> tuple["subprocess.Popen[bytes]", socket.socket]:
+    """Start the guardian of a runs directory, and return it and the socket for jobs. Raises `OSError`.
 
     `package`: the directory or the archive in which `whisper_tui` is found. `previews`: it has what previews need, and
-    the zygote loads that for all its keepers. Its standard output carries no data: it
-    ends once neither the zygote nor a keeper without a job still writes below `runs`.
+    the guardian loads that for all its keepers. Its standard output carries no data: it
+    ends once neither the guardian nor a keeper without a job still writes below `runs`.
     """
     run_files.remove_tree(os.path.join(runs, run_files.WARM_UP))
     ours, theirs = socket.socketpair(socket.AF_UNIX, SOCKET)
     loads = ["previews"] if previews else []
     try:
         with theirs, os.fdopen(_open_log(os.path.join(runs, LOG)), "ab") as log:
-            zygote = subprocess.Popen(
+            guardian = subprocess.Popen(
                 # Isolated and without site-packages: the keepers only need the standard library, and neither the
                 # environment nor a file of the user may add code to them.
                 [sys.executable, "-I", "-S", "-X", "utf8", "-c", _PROGRAM, package, str(theirs.fileno()), runs, *loads],
@@ -44,7 +46,7 @@ def start_zygote(runs: str, package: str, *, previews: bool = False) -> tuple["s
         ours.close()
         raise
     ours.setblocking(False)
-    return zygote, ours
+    return guardian, ours
 
 
 def _open_log(path: str) -> int:
