@@ -371,6 +371,16 @@ async def test_a_cockpit_rings_for_a_run_that_needs_input_and_for_one_that_other
         assert written.bells == 2
 
 
+async def test_an_answer_about_runs_that_stand_still_may_come_after_the_cockpit_has_closed() -> None:
+    scenario = workday()
+    running = next(iter(scenario.supervisor.board.running))
+    async with open_cockpit(scenario) as cockpit:
+        watch = cockpit.screen.run_watch
+    scenario.supervisor.stalled = {running: Stall(stopped=True)}
+    await watch._look()
+    assert watch.of(running).stopped
+
+
 async def test_a_cockpit_leaves_the_program_to_the_supervisor(tmp_path: Path, written: TerminalLog) -> None:
     settings = ALWAYS.model_copy(update={"command": notes(tmp_path / "news"), "desktop": True})
     async with open_cockpit(Scenario.begin(), notifications=settings) as cockpit:

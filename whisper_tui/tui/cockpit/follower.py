@@ -206,7 +206,8 @@ class StallWatch:
         finally:
             self._busy = False
         self._found = found
-        if found != before:
+        # The answer may come while the cockpit closes.
+        if found != before and self._cockpit.screen.is_attached:
             board = self._cockpit.board
             new = {
                 id_: news
