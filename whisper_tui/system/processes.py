@@ -468,11 +468,9 @@ def mark_run(number: int) -> None:
 
 def run_mark(pid: int) -> int | None:
     """Return the number of the run that a process was marked with. None: it has none, or is gone."""
-    if LINUX:
-        with suppress(OSError, ValueError):
-            soft, _ = resource.prlimit(pid, FILE_LOCKS)
-            return soft if 0 <= soft < COMMANDS >> 8 else None
-    return None
+    # Everybody may read it in /proc, also of a process that has another user's rights.
+    soft = _limit_in(kernel_file(f"/proc/{pid}/limits"), _SOFT) if LINUX else None
+    return soft if soft is not None and soft < COMMANDS >> 8 else None
 
 
 def _lower_limit(pid: int, limit: int) -> None:
@@ -489,10 +487,13 @@ def _as_number(limit: int) -> float | int:
     return float("inf") if limit == NO_LIMIT else limit
 
 
-def _limit_in(limits: bytes) -> int | None:
-    """Return the hard limit. None: there is none, or the system does not show it."""
+_SOFT, _HARD = 3, 4
+
+
+def _limit_in(limits: bytes, which: int = _HARD) -> int | None:
+    """Return a limit of file locks. None: there is none, or the system does not show it."""
     for line in limits.splitlines():
         if line.startswith(b"Max file locks"):
-            hard = line.split()[4]
-            return int(hard) if hard.isdigit() else None
+            limit = line.split()[which]
+            return int(limit) if limit.isdigit() else None
     return None

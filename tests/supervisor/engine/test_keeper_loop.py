@@ -139,6 +139,18 @@ def test_what_has_left_its_session_belongs_to_the_run_that_left_it_behind(runs: 
     assert runs.text(1, "out") == "soon\nlate\n"
 
 
+def test_what_takes_off_the_mark_of_its_run_stays_watched(runs: Runs) -> None:
+    takes_off = LEAVES_ITS_SESSION.format("go", 0).replace("'", '"')
+    runs.start(f"bash -c 'ulimit -S -x 1; {takes_off}'", "until test -e end; do sleep 0.05; done")
+    until(lambda: runs.has(1, "exit"))
+    (runs.root / "end").touch()
+    until(lambda: runs.has(2, "exit"))
+    left = [each["command"] for number in (1, 2) for each in runs.background(number)]
+    assert len([command for command in left if "test -e go" in command]) == 1, left
+    (runs.root / "go").touch()
+    assert runs.process.wait(PATIENCE_S) == 0
+
+
 def test_the_timeout_of_a_run_ends_what_it_left_behind_and_nothing_else(runs: Runs) -> None:
     runs.start("setsid sleep 600 & sleep 600", timeout=0.1)
     until(lambda: runs.has(1, "done"))

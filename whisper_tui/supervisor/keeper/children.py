@@ -2,7 +2,8 @@
 
 A keeper adopts what a command leaves behind (decision 14). The children that it has not started belong to the run in
 whose session they are; a process that has left it is known by its control group, or by the mark that all processes of
-a run inherit.
+a run inherit. One that has changed its mark is counted to the last run that began before it: it stays watched, if
+perhaps as another command's.
 """
 
 import _thread
@@ -40,6 +41,8 @@ class Children:
         """By their pids, until they are reaped."""
         self._apart: set[int] = set()
         """Children that belong to no run, until they are reaped."""
+        self._marks_apart: set[int] = set()
+        """The marks of the runs that these keep."""
         self._adopted: dict[int, Leader] = {}
         """The leaders of other children, by the pids of these, until they are reaped."""
         # The thread that moves a run into its group looks at children, too. A pid must not be reaped meanwhile.
@@ -47,14 +50,17 @@ class Children:
 
     def expect(self, leader: Leader, group: RunCgroup, order_key: str | None, *, marks: bool = True) -> None:
         """Take note of a run. `marks`: what this process starts from now on belongs to it."""
-        mark = int((order_key or "0")[:_MARK_DIGITS], 16)
+        mark = _mark_of(order_key)
         if marks:
             mark_run(mark)
         self._runs.append(_Kin(leader, group, mark))
 
-    def leave_out(self, pid: int) -> None:
-        """Count a child to no run: it keeps one of its own."""
-        self._apart.add(pid)
+    def leave_out(self, pid: int, order_key: str | None) -> None:
+        """Count a child, and what it will leave behind, to no run here: it keeps one of its own."""
+        with self._lock:
+            self._apart.add(pid)
+            self._marks_apart.add(_mark_of(order_key))
+            self._adopted.pop(pid, None)
 
     def share_with(self, parent: int) -> None:
         """Count the children of the parent, too: it has adopted those of a killed keeper, and reaps them."""
@@ -119,11 +125,11 @@ class Children:
                 yield found.si_pid
 
     def _leader_of(self, pid: int) -> Leader | None:
+        if pid in self._apart:
+            return None
         found = self._leaders.get(pid) or self._adopted.get(pid)
         if found is not None:
             return found
-        if pid in self._apart:
-            return None
         found, parent = self._find(pid)
         if found is not None and parent == os.getpid():
             # It cannot be reaped, and its pid be used again, without our knowledge.
@@ -134,12 +140,17 @@ class Children:
         """Return the leader of the run from which a child was adopted, and the pid of its parent."""
         text = kernel_file(f"/proc/{pid}/stat")
         after_name = text[text.rfind(b")") + 2 :].split()
-        if len(after_name) < 4:
+        if len(after_name) < 20:
             return None, 0
         parent = int(after_name[1])
         if parent not in {os.getpid(), self._parent}:
             return None, parent
-        return self._leader_by(pid, int(after_name[3])), parent
+        found = self._leader_by(pid, int(after_name[3]))
+        if found is None and parent == os.getpid() and self._runs and run_mark(pid) not in self._marks_apart:
+            started = [run.leader for run in self._runs if run.leader.pid]
+            before = [leader for leader in started if leader.start_time() <= int(after_name[19])]
+            found = max(before, key=Leader.start_time, default=self._runs[0].leader)
+        return found, parent
 
     def _leader_by(self, pid: int, session: int) -> Leader | None:
         if len(self._runs) == 1 and not self._parent:
@@ -152,3 +163,7 @@ class Children:
             if run.group.path is not None and f"/{os.path.basename(run.group.path)}" in group:
                 return run.leader
         return next((run.leader for run in self._runs if run.mark and run.mark == mark), None)
+
+
+def _mark_of(order_key: str | None) -> int:
+    return int((order_key or "0")[:_MARK_DIGITS], 16)

@@ -107,7 +107,7 @@ class KeeperProcess:
             self._loop.add(Keeper(job, self._setup))
             return
         if pid:
-            self._loop.children.leave_out(pid)
+            self._loop.children.leave_out(pid, job.spec.get("order_key"))
             os.close(job.lock)
             return
         status = 1
