@@ -225,7 +225,7 @@ async def test_closing_lets_the_waiting_keepers_go(engine: Engine):
     assert guardian is not None
     waiting = processes.children_of(guardian.pid)
     await engine.close()
-    assert guardian.returncode is not None
+    await until(lambda: guardian.poll() is not None)
     await until(lambda: not any(map(processes.find_process, waiting)))
     await engine.open()
     await until(lambda: engine.executor.read_output(key, "out", 0, 1).ended)

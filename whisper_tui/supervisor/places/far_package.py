@@ -19,6 +19,7 @@ PARTS = (
     "model/errors.py",
     "system/process_names.py",
     "model/protocol_version.py",
+    "model/strict_json.py",
     "model/text.py",
     "supervisor/__init__.py",
     "supervisor/keeper/*.py",
