@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -97,14 +98,21 @@ def state(instance: Instance, call_id: str = "1") -> dict[str, Any]:
     return found
 
 
+AGAIN_S = 5.0
+"""Seconds after which a person clicks again."""
+
+
 def click_until(instance: Instance, desktop: Desktop, key: str, reached: Any) -> None:
-    """Click what was shown last, and again what takes its place: a click comes too early in the first moment."""
-    clicked: set[int] = set()
+    """Click what was shown last as people do, who click again where nothing happens.
+
+    In its first moment a click is too early, and until the supervisor knows the number of the notification it is none.
+    """
+    clicked: dict[int, float] = {}
 
     def look() -> bool:
-        note = desktop.last()
-        if key in note["actions"] and note["id"] not in clicked:
-            clicked.add(note["id"])
+        note, now = desktop.last(), time.monotonic()
+        if key in note["actions"] and now > clicked.get(note["id"], -AGAIN_S) + AGAIN_S:
+            clicked[note["id"]] = now
             desktop.click(note["id"], key)
         return bool(reached())
 
