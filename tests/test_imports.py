@@ -1,11 +1,15 @@
 """The layers point one way: as declared, and as a fresh interpreter sees them."""
 
+import ast
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from whisper_tui.supervisor.places.far_package import PARTS
 
 ROOT = Path(__file__).parent.parent
 DRAWING = {"textual", "rich"}
@@ -134,3 +138,23 @@ print(json.dumps(sorted(sys.modules)))
 """
     loaded = {name.partition(".")[0] for name in loaded_by(program=program)}
     assert loaded & (DRAWING | PROTOCOLS | {"pydantic", "asyncio", "sqlite3", "jsonschema"}) == set()
+
+
+def imported_at_once(file: Path) -> Iterator[Path]:
+    """The files of this package that a module imports when it is loaded."""
+    for node in ast.parse(file.read_text()).body:
+        if not isinstance(node, ast.ImportFrom) or not (node.module or "").startswith("whisper_tui"):
+            continue
+        place = ROOT.joinpath(*str(node.module).split("."))
+        for name in node.names:
+            found = (place / f"{name.name}.py", place / name.name / "__init__.py", place.with_suffix(".py"))
+            yield next((path for path in found if path.exists()), place / "__init__.py")
+
+
+def test_what_runs_at_a_place_is_sent_there_with_all_that_it_imports() -> None:
+    package = ROOT / "whisper_tui"
+    sent = {path for pattern in PARTS for path in package.glob(pattern)}
+    assert len(sent) > len(PARTS)
+    assert {str(needed.relative_to(ROOT)) for file in sent for needed in imported_at_once(file)} <= {
+        str(path.relative_to(ROOT)) for path in sent
+    }
