@@ -37,11 +37,10 @@ class ClientRules:
         profile = profile_behind(name)
         if profile is None or not profile.calls_itself(name) or not root.startswith("/"):
             return NO_RULES
-        variables = ("HOME", *profile.directory_variables)
-        key = (profile.name, root, tuple(environment.get(variable, "") for variable in variables), pid)
         sources = tuple(dict.fromkeys(sources_of(profile, Path(root), self._user_directory, environment, pid)))
         # Every call comes here, so the files are only checked with `stat`, and read again when that has changed.
-        stamp = tuple((source.path, _stamp(source.path)) for source in sources)
+        key = (profile.name, *(source.path for source in sources))
+        stamp = tuple(_stamp(source.path) for source in sources)
         known = self._known.get(key)
         if known is None or known[0] != stamp:
             if len(self._known) >= MOST_REMEMBERED:

@@ -45,6 +45,13 @@ def written(name: str) -> bytes:
     ).encode()
 
 
+async def ran_whole(engine: Engine, key: RunKey, number: int) -> None:
+    assert await engine.ended(key) == Exited(code=number)
+    await engine.settled(key)
+    assert engine.out(key).count(b"line") == 200
+    assert engine.err(key) in {b"the end of bash\n", b"the end of sh\n"}
+
+
 async def test_output_and_endings_are_exact_however_often_keepers_are_killed(engine: Engine):
     chance = random.Random(1)
     keys = [await engine.start(WRITES.format(number)) for number in range(1, 25)]
@@ -54,12 +61,9 @@ async def test_output_and_endings_are_exact_however_often_keepers_are_killed(eng
         await asyncio.sleep(chance.uniform(0.0, 0.1))
         await kill_all(engine)
     for number, key in enumerate(keys, 1):
-        assert await engine.ended(key) == Exited(code=number)
-        await engine.settled(key)
+        await ran_whole(engine, key, number)
         told = await engine.seen(key, HasEnded)
-        assert engine.out(key).count(b"line") == 200
         assert engine.out(key) == written("bash") or engine.out(key) == written("sh")
-        assert engine.err(key) in {b"the end of bash\n", b"the end of sh\n"}
         assert (told.output.out, told.output.err) == (len(engine.out(key)), len(engine.err(key)))
         spans = engine.executor.read_timeline(key, 0, 100_000)
         assert sum(span.length for span in spans if span.stream == "out") == told.output.out
@@ -244,7 +248,4 @@ async def test_successors_may_be_killed_while_they_take_over(engine: Engine):
                 os.kill(pid, signal.SIGKILL)
         await asyncio.sleep(chance.uniform(0.0, 0.02))
     for number, key in enumerate(keys, 1):
-        assert await engine.ended(key) == Exited(code=number)
-        await engine.settled(key)
-        assert engine.out(key).count(b"line") == 200
-        assert engine.err(key) in {b"the end of bash\n", b"the end of sh\n"}
+        await ran_whole(engine, key, number)

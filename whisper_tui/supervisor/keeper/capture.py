@@ -528,7 +528,7 @@ class Capture:
             while not source.paused and (source.file.total < least or time.monotonic() < deadline):
                 if source.fd not in self._sources or self.pump(source.fd):
                     continue
-                if not source.is_terminal or source.paused or not _is_readable(source.fd):
+                if not source.is_terminal or source.paused or not _events(source.fd, QUIET_S):
                     break
 
     def resume(self) -> None:
@@ -596,15 +596,14 @@ class Capture:
 def _holds_bytes(pipe: int) -> bool:
     """True if there is something to read from a pipe, false at its end. Raises `BlockingIOError`."""
     # No file is created before the first byte, and no byte may be read to find out.
-    poll = select.poll()
-    poll.register(pipe, select.POLLIN)
-    ready = poll.poll(0)
-    if not ready:
+    events = _events(pipe, 0.0)
+    if not events:
         raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
-    return bool(ready[0][1] & select.POLLIN)
+    return bool(events & select.POLLIN)
 
 
-def _is_readable(fd: int) -> bool:
+def _events(fd: int, seconds: float) -> int:
+    """Return the events of a descriptor that is read, waiting some seconds for them. 0: there are none."""
     poll = select.poll()
     poll.register(fd, select.POLLIN)
-    return bool(poll.poll(int(QUIET_S * 1000)))
+    return next((events for _, events in poll.poll(int(seconds * 1000))), 0)

@@ -15,7 +15,7 @@ from contextlib import closing, suppress
 
 from whisper_tui.supervisor.keeper import spawn
 from whisper_tui.supervisor.keeper.channels import LIFELINE, WakeupSender
-from whisper_tui.supervisor.keeper.held_runs import READ_AFTER_S, Doorbell, HeldRun, Holder, death_in_words
+from whisper_tui.supervisor.keeper.held_runs import READ_AFTER_S, Doorbell, HeldRun, Holder
 from whisper_tui.supervisor.keeper.keeper import KeeperSetup
 from whisper_tui.supervisor.keeper.keeper_loop import KeeperLoop
 from whisper_tui.supervisor.keeper.keeper_process import KeeperProcess
@@ -162,9 +162,9 @@ class Guardian:
         for holder in self._holders.values():
             run = holder.run_of(pid)
             if run is not None:
-                run.facts["death"] = death_in_words(death)
+                run.facts["death"] = death.told()
             if holder.shares:
-                holder.tell({"reaped": pid, "death": death_in_words(death) if run is not None else None})
+                holder.tell({"reaped": pid, "death": death.told() if run is not None else None})
 
     def _replace(self, pid: int, status: int) -> None:
         """Start the successor of a dead keeper."""

@@ -24,8 +24,8 @@ def start_guardian(
     """Start the guardian of a runs directory, and return it and the socket for jobs. Raises `OSError`.
 
     `package`: the directory or the archive in which `whisper_tui` is found. `previews`: it has what previews need, and
-    the guardian loads that for all its keepers. Its standard output carries no data: it
-    ends once neither the guardian nor a keeper without a job still writes below `runs`.
+    the guardian loads that for all its keepers. Its standard output carries no data: it ends once neither the guardian
+    nor a keeper without a job still writes below `runs`.
     """
     run_files.remove_tree(os.path.join(runs, run_files.WARM_UP))
     ours, theirs = socket.socketpair(socket.AF_UNIX, SOCKET)

@@ -10,7 +10,6 @@ import os
 import socket
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from types import SimpleNamespace
 from typing import Any
 
 from whisper_tui.supervisor.keeper.run_control import Death
@@ -36,24 +35,13 @@ class HeldRun:
     def death(self) -> Death | None:
         """The end of its leader. None: it is alive, or nobody knows how it ended."""
         told = self.facts.get("death")
-        return None if told is None else death_of(told)
+        return None if told is None else Death.of(told)
 
     def close(self) -> None:
         """Close the duplicates."""
         for fd in self.fds.values():
             os.close(fd)
         self.fds.clear()
-
-
-def death_in_words(death: Death) -> list[float]:
-    """Return an end as a message has it."""
-    return [death.status, death.at, *death.used()]
-
-
-def death_of(told: list[float]) -> Death:
-    """Return the end that a message has."""
-    status, at, user, system, memory = told
-    return Death(int(status), SimpleNamespace(ru_utime=user, ru_stime=system, ru_maxrss=int(memory)), at)
 
 
 class Doorbell:

@@ -9,9 +9,10 @@ from contextlib import suppress
 
 from whisper_tui.supervisor.keeper.channels import LIFELINE, LONGEST_MESSAGE, Job, take
 from whisper_tui.supervisor.keeper.disks import may_hang
-from whisper_tui.supervisor.keeper.held_runs import HeldRun, death_of
+from whisper_tui.supervisor.keeper.held_runs import HeldRun
 from whisper_tui.supervisor.keeper.keeper import NOBODY, Keeper, KeeperSetup
 from whisper_tui.supervisor.keeper.keeper_loop import KeeperLoop
+from whisper_tui.supervisor.keeper.run_control import Death
 from whisper_tui.supervisor.keeper.sandbox import Sandboxes
 from whisper_tui.supervisor.keeper.warm_up import OrphanAdoption, leave_standard_output, wakeup_pipe, warm_up
 from whisper_tui.system import run_files
@@ -145,7 +146,7 @@ class KeeperProcess:
                     self._leave()
                     self._be_asked_to_end()
                 else:
-                    death = death_of(told["death"]) if told["death"] is not None else None
+                    death = Death.of(told["death"]) if told["death"] is not None else None
                     self._loop.children.has_reaped(told["reaped"], death)
         except EOFError:
             self._leave()  # The supervisor starts a guardian with other keepers.

@@ -6,6 +6,7 @@ import signal
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 from whisper_tui.supervisor.keeper.limited_start import LAST_CPU_S
@@ -101,6 +102,16 @@ class Death(NamedTuple):
         """Return its processor time in seconds, for itself and in the system, and its peak memory."""
         return self.usage.ru_utime, self.usage.ru_stime, self.usage.ru_maxrss
 
+    def told(self) -> list[float]:
+        """Return it as a message has it."""
+        return [self.status, self.at, *self.used()]
+
+    @classmethod
+    def of(cls, told: list[float]) -> "Death":
+        """Return the end that a message has."""
+        status, at, user, system, memory = told
+        return cls(int(status), SimpleNamespace(ru_utime=user, ru_stime=system, ru_maxrss=int(memory)), at)
+
 
 class Leader:
     """The leader of a run. It can be signalled alone or with its group or tree."""
@@ -170,7 +181,7 @@ class Leader:
     def has_died(self, death: Death) -> None:
         """Record its end, once it is reaped."""
         self.death = death
-        self._noted("death", [death.status, death.at, *death.used()])
+        self._noted("death", death.told())
 
     def note_sent(self, *numbers: int) -> None:
         """Record signals that are about to be sent and can reach the leader."""
