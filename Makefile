@@ -14,7 +14,7 @@ DEVELOPS := $(VENV)/.develops
 DOCUMENTS := $(VENV)/.documents
 
 .DEFAULT_GOAL := help
-.PHONY: run test quick test-clients test-engines check screenshots bench bench-peers clean help crashtest mutations fuzz docs exhaustive nightly
+.PHONY: run test quick test-clients test-engines test-installs check screenshots bench bench-peers clean help crashtest mutations fuzz docs exhaustive nightly
 
 run: $(RUNS) ## run the demo: in a terminal the cockpit, otherwise a printed session
 	@$(BIN)/whisper-tui demo
@@ -33,6 +33,9 @@ test-engines: $(DEVELOPS) ## the tests of places in docker, podman, systemd, Slu
 	@$(PIP) --editable '.[dev,ray]'
 	@TEST_ENGINES=1 $(BIN)/pytest tests/supervisor/places/engines -rs
 	@$(BIN)/python -m tests.supervisor.places.engines.ray_faults --faults $(or $(FAULTS),30)
+
+test-installs: $(DEVELOPS) ## each line by which people install this program, with uv and pipx, from checkout, sdist and wheel
+	@TEST_INSTALLS=1 $(BIN)/pytest -n 2 tests/test_one_line_installs.py
 
 check: $(DEVELOPS) ## format, lint, types, layers, and all tests except those with the real agent clients
 	@$(BIN)/ruff format --check .

@@ -1,37 +1,20 @@
 """What is shipped: the same files from the checkout, from the source package and from the wheel."""
 
+import json
 import os
+import shlex
 import shutil
 import subprocess
-import sys
 import tarfile
-import venv
 import zipfile
 from pathlib import Path
 
 import pytest
 
+from tests.packages import ROOT, build, installed_into, installed_with_what_it_needs, python, wheel_of
 from whisper_tui.cli.commands.shell_completion import manual_pages
 
-ROOT = Path(__file__).parent.parent
-SAFELY = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
 ASKS_WHERE = "import pathlib, whisper_tui; print(pathlib.Path(whisper_tui.__file__).parent)"
-
-
-def python(*words: object, cwd: Path = ROOT, executable: object = sys.executable) -> str:
-    """Run an interpreter and return what it printed. Raises with its complaint if it fails."""
-    answer = subprocess.run(
-        [str(executable), *map(str, words)], cwd=cwd, capture_output=True, text=True, timeout=100, check=False
-    )
-    assert answer.returncode == 0, answer.stdout + answer.stderr
-    return answer.stdout.strip()
-
-
-def build(kind: str, source: Path, into: Path) -> Path:
-    """Build one package of a source tree with the declared build system."""
-    program = "import sys, hatchling.build as b; print(getattr(b, 'build_' + sys.argv[1])(sys.argv[2]))"
-    into.mkdir(parents=True, exist_ok=True)
-    return into / python("-c", program, kind, into, cwd=source).splitlines()[-1]
 
 
 def in_the_checkout() -> set[str]:
@@ -52,21 +35,8 @@ def sdist(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def wheel(sdist: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel, built from the source package as an installer does it."""
-    unpacked = tmp_path_factory.mktemp("unpacked")
-    with tarfile.open(sdist) as archive:
-        archive.extractall(unpacked, **SAFELY)
-    (source,) = unpacked.iterdir()
-    return build("wheel", source, tmp_path_factory.mktemp("wheel"))
-
-
-def installed_into(place: Path, package: Path) -> Path:
-    """An interpreter that has this package and nothing else."""
-    venv.create(place, with_pip=False)
-    interpreter = place / "bin" / "python"
-    pip = ("-m", "pip", "--quiet", "--disable-pip-version-check", "--python", interpreter)
-    python(*pip, "install", "--no-index", "--no-deps", package)
-    return interpreter
+    """The wheel."""
+    return wheel_of(sdist, tmp_path_factory.mktemp("wheel"))
 
 
 def test_the_source_package_holds_what_the_wheel_is_made_of(sdist: Path) -> None:
@@ -120,6 +90,36 @@ def test_a_plain_install_answers_with_its_version(wheel: Path, tmp_path: Path) -
     assert list((place / "themes").glob("*.toml"))
     told = python(interpreter.parent / "whisper-tui", "--version", executable=interpreter, cwd=tmp_path)
     assert told.split()[-1] == wheel.name.split("-")[1]
+
+
+def install_claude(whisper_tui: Path, home: Path) -> "subprocess.CompletedProcess[str]":
+    """Connect Claude Code as a user does whose home this is."""
+    home.mkdir(exist_ok=True)
+    environment = {"HOME": str(home), "PATH": "/usr/bin:/bin"}
+    words = [str(whisper_tui), "install", "claude", "--yes"]
+    return subprocess.run(words, env=environment, cwd=home, capture_output=True, text=True, timeout=100, check=False)
+
+
+@pytest.mark.slow
+def test_install_writes_the_path_of_this_installation(wheel: Path, tmp_path: Path) -> None:
+    interpreter = installed_with_what_it_needs(tmp_path / "plain", wheel)
+    done = install_claude(interpreter.parent / "whisper-tui", tmp_path / "home")
+    assert done.returncode == 0, done.stderr
+    settings = json.loads((tmp_path / "home" / ".claude" / "settings.json").read_text())
+    program = shlex.split(settings["hooks"]["PreToolUse"][0]["hooks"][0]["command"])[:3]
+    assert program == [str(interpreter), "-I", str(interpreter.parent / "whisper-tui")]
+    assert python(*program[1:], "--version", executable=program[0], cwd=tmp_path).startswith("whisper-tui ")
+
+
+@pytest.mark.slow
+def test_install_writes_no_path_that_is_in_a_cache(wheel: Path, tmp_path: Path) -> None:
+    interpreter = installed_with_what_it_needs(tmp_path / "cache" / "environments" / "one", wheel)
+    (tmp_path / "cache" / "CACHEDIR.TAG").write_text("Signature: 8a477f597d28d172789f06886806bc55\n# of a test\n")
+    refused = install_claude(interpreter.parent / "whisper-tui", tmp_path / "home")
+    assert refused.returncode == 2
+    assert f"runs from a cache, {tmp_path / 'cache'}." in refused.stderr
+    assert f"uv tool install {wheel}   or: pipx install {wheel}" in refused.stderr
+    assert list((tmp_path / "home").iterdir()) == []
 
 
 @pytest.mark.slow

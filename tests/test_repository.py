@@ -38,8 +38,8 @@ def run_all() -> ModuleType:
 
 def test_make_alone_lists_every_target_with_a_word_about_it() -> None:
     listed = dict(re.findall(r"^make ([\w-]+)\t(.+)$", make(), re.MULTILINE))
-    tests = "test quick test-clients test-engines crashtest exhaustive nightly fuzz mutations bench bench-peers"
-    assert set(listed) == set(f"run {tests} check screenshots docs clean help".split())
+    tests = "test quick test-clients test-engines test-installs exhaustive nightly fuzz mutations bench bench-peers"
+    assert set(listed) == set(f"run {tests} crashtest check screenshots docs clean help".split())
     assert make("help") == make()
 
 

@@ -13,6 +13,8 @@ ROOT = os.path.dirname(_PACKAGE)
 """The directory that holds this package."""
 _MAIN = os.path.join(_PACKAGE, "__main__.py")
 _MODULE = "-m"
+_CACHE_TAG = b"Signature: 8a477f597d28d172789f06886806bc55"
+"""How the file begins that marks the root of a cache (bford.info/cachedir)."""
 _ISOLATED = ("-I",)
 _WITH_USER_SITE = ("-E", "-P")
 """Isolated, but for the directory of the user's own packages."""
@@ -40,6 +42,34 @@ def installed_program() -> list[str]:
     beside = os.path.join(os.path.dirname(sys.executable), "whisper-tui")
     is_installed = any(_provides(directory) for directory in _site_packages())
     return [sys.executable, *_ISOLATED, beside] if is_installed and _is_our_script(beside) else own_program()
+
+
+def cache_with_this_program() -> str:
+    """Return the cache in which this installation is. Empty: it is in none, so its path lasts until it is removed.
+
+    `uvx` and `pipx run` start programs from environments in a cache, which is emptied without asking.
+    """
+    # The tag in the environment itself says only that backups may leave it out; every environment of uv has one.
+    parent = os.path.dirname(sys.prefix)
+    while parent != os.path.dirname(parent):
+        with suppress(OSError), open(os.path.join(parent, "CACHEDIR.TAG"), "rb") as tag:
+            if tag.read(len(_CACHE_TAG)) == _CACHE_TAG:
+                return parent
+        parent = os.path.dirname(parent)
+    return ""
+
+
+def installed_from() -> str:
+    """Return the directory, package or address from which this was installed. Without a record: the package's name."""
+    import json
+    from importlib.metadata import distribution
+    from urllib.parse import unquote, urlsplit
+
+    record = json.loads(distribution("whisper-tui").read_text("direct_url.json") or "{}")
+    address = str(record.get("url", "whisper-tui"))
+    if address.startswith("file:"):
+        return unquote(urlsplit(address).path)
+    return f"{record['vcs_info']['vcs']}+{address}" if "vcs_info" in record else address
 
 
 def start_of_this_process() -> list[str]:

@@ -37,6 +37,13 @@ WHAT_IS_HELD = (
         ("tests/structure/test_isolated_python.py::test_each_command_line_is_isolated_and_absolute",),
     ),
     Mutation(
+        "no hook whose program vanishes with a cache",
+        "whisper_tui.cli.commands.install_client._check_that_the_program_lasts",
+        "cache_with_this_program()",
+        '""',
+        ("tests/test_packaging.py::test_install_writes_no_path_that_is_in_a_cache",),
+    ),
+    Mutation(
         "hooks of earlier versions, which a project can replace",
         "whisper_tui.agents.findings.not_isolated",
         "is_isolated(words)",

@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +14,7 @@ from whisper_tui.cli.output_format import cannot_work, place_lines, print_json, 
 from whisper_tui.cli.subcommand import DONE, REFUSED, Options, Subcommands, complain, home_of, supervisor_of
 from whisper_tui.model.errors import BadConfiguration, InvalidRequest, Unavailable, WhisperError
 from whisper_tui.model.text import visible
-from whisper_tui.system.own_program import installed_program
+from whisper_tui.system.own_program import cache_with_this_program, installed_from, installed_program
 from whisper_tui.wire.protocol import SOCKET
 from whisper_tui.wire.rendezvous import home_options
 
@@ -83,6 +84,7 @@ def _install(options: Options) -> int:
         raise InvalidRequest(f"{options.client} runs its commands itself", hint="Leave --executor out")
     if options.no_hook and options.no_mcp and not options.gateway and not options.executor:
         raise InvalidRequest("there is nothing to install", hint="Leave out --no-hook or --no-mcp")
+    _check_that_the_program_lasts()
     request = _install_request(
         options,
         hook=not options.no_hook,
@@ -96,6 +98,17 @@ def _install(options: Options) -> int:
     if code == DONE and not options.dry_run:
         _ask_level(options)
     return code
+
+
+def _check_that_the_program_lasts() -> None:
+    """Write no path into a client's settings that may vanish: without its hook, a client runs everything unasked."""
+    if cache := cache_with_this_program():
+        source = shlex.quote(installed_from())
+        raise InvalidRequest(
+            f"this whisper-tui runs from a cache, {cache}. When that is emptied, the hook that install writes would be "
+            "gone, and the client would run everything unasked",
+            hint=f"Install it first, with: uv tool install {source}   or: pipx install {source}",
+        )
 
 
 def _ask_level(options: Options) -> None:
