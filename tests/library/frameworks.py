@@ -16,17 +16,9 @@ from pydantic_ai.messages import ModelMessage, ModelRequest, TextPart, ToolCallP
 from pydantic_ai.messages import ModelResponse as PydanticResponse
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
+from tests.library.own_tool import send
 from whisper_tui.integrations import langchain, openai_agents, pydantic_ai
 from whisper_tui.library import Agent
-
-SENT: list[tuple[str, int]] = []
-"""The calls that reached the framework's own tool."""
-
-
-def send(to: str, copies: int = 1) -> str:
-    """Send a letter."""
-    SENT.append((to, copies))
-    return f"sent to {to}"
 
 
 class OneCall(Model):
