@@ -61,6 +61,9 @@ def test_a_phone_is_paired_at_a_terminal(instance: Instance, answer: str) -> Non
     with Terminal(words, dict(os.environ), instance.workspace) as terminal:
         found = instance.until(lambda: CODE.search(terminal.text.decode("utf-8", "replace")))
         assert f"{ORIGIN}/pair#{found[1]}".encode() in terminal.text
+        # A camera wants it dark on light: its light parts are white characters on black, in light terminals, too.
+        drawn = re.findall(rb"\x1b\[38;5;231;48;5;16m([^\x1b]+)\x1b\[0m\r\n", terminal.text)
+        assert len(drawn) > 15 and {len(line.decode()) for line in drawn} == {len(drawn[0].decode())}
         paired = asyncio.run(send_key(instance, found[1]))
         instance.until(lambda: b"Add this phone?" in terminal.text)
         assert " ".join(paired.device.words).encode() in terminal.text

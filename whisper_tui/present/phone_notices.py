@@ -8,7 +8,7 @@ from whisper_tui.model.four_words import four_words
 from whisper_tui.model.phone_proof import digest_of, seen_document
 from whisper_tui.model.state import CallRecord, Waiting
 from whisper_tui.model.text import one_line_beginning, visible
-from whisper_tui.present.quantities import clock_time
+from whisper_tui.present.quantities import minute_from
 from whisper_tui.present.spans import Paragraph, Span, labelled
 from whisper_tui.present.words import LONGEST_NAME, decided_by_text
 
@@ -22,7 +22,7 @@ def phone_sentence(changed: PhoneChanged) -> str:
     match changed.change:
         case "paired":
             key = "its key is synced by an account" if changed.synced else "its key stays on it"
-            may = f"it may deny now, and approve from {clock_time(changed.may_approve_from)} on"
+            may = f"it may deny now, and approve from {minute_from(changed.may_approve_from)} on"
             return f"The phone {name} was paired {by}: {may}; {key}. {stop}"
         case "doubted":
             return (

@@ -159,7 +159,8 @@ def _other_effects(effects: Effects | None) -> Iterator[str]:
         return
     # Files and machines have lists of their own.
     for line in _lines_of(effects.model_copy(update={"files": (), "removals": (), "hosts": ()})):
-        yield f"{'Severe: ' if line.grave else ''}{visible(line.text)}"
+        # The word "severe" is for risks alone: those are decided at the desk.
+        yield f"{'▲ ' if line.grave else ''}{visible(line.text)}"
     if not effects.complete:
         yield "There may be more: the time was over before everything had been looked at."
 

@@ -54,6 +54,11 @@ def clock_time(at: float) -> str:
     return time.strftime("%H:%M:%S", time.localtime(at))
 
 
+def minute_from(at: float) -> str:
+    """Return the first full minute, in local time, that is not before a time: something is possible from 14:03 on."""
+    return time.strftime("%H:%M", time.localtime(at + 59))
+
+
 def time_with_milliseconds(at: float) -> str:
     """Return the local time of day with milliseconds, in twelve characters."""
     return f"{clock_time(at)}.{int(at * 1000) % 1000:03d}"

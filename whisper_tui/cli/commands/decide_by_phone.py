@@ -17,6 +17,7 @@ from whisper_tui.cli.subcommand import (
 )
 from whisper_tui.model.errors import InvalidRequest, Refused, Unavailable, WhisperError
 from whisper_tui.model.text import visible
+from whisper_tui.present.quantities import minute_from
 
 if TYPE_CHECKING:
     from whisper_tui.system.state_directory import Directories
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
 PHONE_PORT = 8718
 """The port of the page, one above that of `serve`."""
+WHITE_ON_BLACK, USUAL_COLOURS = "\x1b[38;5;231;48;5;16m", "\x1b[0m"
+"""The colours of a code: its light parts are characters. Many cameras do not read it the other way round."""
 LOOK_EVERY_S = 0.5
 """Seconds between two looks for the phone that is being paired."""
 
@@ -151,7 +154,7 @@ def _line(device: dict[str, Any]) -> str:
     elif not device["confirmed"]:
         facts.append(f"only denies: the supervisor was killed, whisper-tui phone confirm {device['name']}")
     elif device["may_approve_from"] > time.time():
-        facts.append(_when("may approve from", device["may_approve_from"]))
+        facts.append(f"may approve from {minute_from(device['may_approve_from'])} on")
     facts.append(_when("last used", device["last_used"]) if device["last_used"] is not None else "never used")
     facts += ["woken by pushes"] if device["pushed"] else []
     facts.append("key synced by an account" if device["synced"] else "key bound to the phone")
@@ -208,16 +211,21 @@ def _pair(supervisor: "LightClient", origin: str) -> int:
         supervisor.ask("phone_confirm", device_id=device["id"], add=False, by=decider())
         raise
     device = supervisor.ask("phone_confirm", device_id=device["id"], add=True, by=decider())
-    at = time.strftime("%H:%M", time.localtime(device["may_approve_from"] + 59))
+    at = minute_from(device["may_approve_from"])
     sys.stdout.write(f"{visible(device['name'])} is paired. It may deny now, and approve from {at} on.\n")
     return DONE
 
 
 def _draw_code(url: str) -> None:
-    """Print the address as a QR code."""
+    """Print the address as a QR code, dark on light whatever the colours of the terminal are."""
+    from io import StringIO
+
     import segno
 
-    segno.make(url, error="m", micro=False).terminal(out=sys.stdout, border=2, compact=True)
+    drawn = StringIO()
+    segno.make(url, error="m", micro=False).terminal(out=drawn, border=2, compact=True)
+    for line in drawn.getvalue().splitlines():
+        sys.stdout.write(f"{WHITE_ON_BLACK}{line}{USUAL_COLOURS}\n")
 
 
 def _serve(options: Options, home: "Directories") -> int:

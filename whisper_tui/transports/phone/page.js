@@ -85,7 +85,8 @@ function age (since) {
 
 const aged = since => make('span', { class: 'muted age', 'data-since': since }, age(since))
 
-const clock = since => new Date(since * 1000).toLocaleTimeString([], { hour: '2-digit', minute: '2-digit' })
+// The first full minute from a time on, written as the desk does it.
+const minuteFrom = at => new Date((at + 59) * 1000).toLocaleTimeString([], { hour: '2-digit', minute: '2-digit', hourCycle: 'h23' })
 const calls = number => number === 1 ? '1 call waits' : `${number} calls wait`
 
 // ---- The supervisor -------------------------------------------------------------------------------------------------
@@ -285,7 +286,7 @@ function showList () {
   show(
     [make('h1', {}, 'Waiting for you'), make('span', { class: 'count' }, String(count))],
     [
-      waits && make('p', { class: 'note' }, `This phone may deny and set aside now, and approve from ${clock(state.device.may_approve_from)} on.`),
+      waits && make('p', { class: 'note' }, `This phone may deny and set aside now, and approve from ${minuteFrom(state.device.may_approve_from)} on.`),
       state.note && note(state.note.kind, state.note.message, state.note.hint),
       count === 0 && make('p', { class: 'big' }, 'Nothing waits'),
       count === 0 && make('p', { class: 'muted' }, 'What an agent asks appears here.'),
@@ -385,7 +386,7 @@ function showCall () {
       risks.length > 0 && section('Risks', make('ul', { class: 'risks' }, ...risks.map(risk => SEVERE.test(risk) ? data(sentence(risk.replace(SEVERE, '')), 'li', 'severe') : data(sentence(risk), 'li')))),
       call.effects.length > 0 && section('Changes', effects(call.effects, call.directory)),
       call.hosts.length > 0 && section('Hosts', make('ul', { class: 'chips hosts' }, ...call.hosts.map(host => data(host, 'li', 'mono')))),
-      call.other_effects.length > 0 && section('Also', make('ul', { class: 'others' }, ...call.other_effects.map(effect => data(effect, 'li')))),
+      call.other_effects.length > 0 && section(call.effects.length + call.hosts.length > 0 ? 'Also' : 'Effects', make('ul', { class: 'others' }, ...call.other_effects.map(effect => data(effect, 'li')))),
       call.undo && section('Undo', data(sentence(call.undo), 'p')),
       ...preview(call.preview),
       wordsBox(call.words, 'The desk shows the same four words for what you see here. Other words: do not approve.'),
@@ -404,14 +405,14 @@ function showCall () {
 }
 
 function promise (call) {
-  if (call.may.includes('approve')) return 'What you see is what will run.'
-  return call.may.includes('apply') ? 'What you see is what will be applied.' : ''
+  if (call.may.includes('apply')) return 'To apply makes these changes and no others. To run it again may make others.'
+  return call.may.includes('approve') ? 'What you see is what will run.' : ''
 }
 
 function badge (call) {
   if (call.severe) return make('span', { class: 'badge severe' }, '▲▲ severe')
   if (call.careful ?? call.risks.length > 0) return make('span', { class: 'badge careful' }, '▲ careful')
-  return make('span', { class: 'badge' }, 'plain')
+  return make('span', { class: 'badge' }, 'not flagged')
 }
 
 // Paths below the directory of the command, which is shown above them, without it.
@@ -485,9 +486,11 @@ function showActions () {
   ].filter(Boolean)
   const deny = may('deny') ? make('button', { class: 'deny', id: 'deny', disabled: state.busy, onclick: () => { state.denies = true; showActions() } }, 'Deny') : make('span')
   const aside = may('set_aside') && !call.aside ? make('button', { class: 'quiet', id: 'aside', disabled: state.busy, onclick: () => refuse('set_aside') }, 'Set aside') : make('span')
+  // Two rows in each case, so that Deny has one place on all cards and among the reasons.
+  const none = make('span')
   const parts = yes.length === 0
-    ? [deny, aside]
-    : yes.length === 1 ? [deny, yes[0], aside, tip()] : [deny, yes[0], aside, yes[1], tip()]
+    ? [deny, none, aside]
+    : yes.length === 1 ? [deny, yes[0], aside, tip()] : [tip(), deny, yes[0], aside, yes[1]]
   footer.replaceChildren(make('div', { class: 'actions' },
     call.why_not ? data(sentence(call.why_not), 'p', 'why-not') : null,
     call.yes_until !== null ? make('p', { class: 'why-not' }, 'A phone', call.yes_by ? data(` (${call.yes_by})`) : '', ' has said yes; the desk can withdraw it for a moment.') : null,
@@ -609,7 +612,7 @@ function showAnswer () {
       state.note && note(state.note.kind, state.note.message, state.note.hint)
     ],
     [make('div', { class: 'stack' },
-      rest.length > 0 ? make('button', { class: 'main-button', id: 'next', onclick: () => { location.hash = `#call/${rest[0].id}` } }, `Next of ${rest.length}`) : '',
+      rest.length > 0 ? make('button', { class: 'main-button', id: 'next', onclick: () => { location.hash = `#call/${rest[0].id}` } }, `Next (${calls(rest.length)})`) : '',
       make('button', { class: 'center', id: 'all', onclick: () => { location.hash = '' } }, 'All waiting calls'))]
   )
 }
