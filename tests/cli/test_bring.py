@@ -213,6 +213,11 @@ def test_it_installs_upgrades_and_restarts_over_real_ssh_without_an_index(tmp_pa
             "Undo it there: whisper-tui stop; rm -r ~/.local/share/whisper-tui ~/.local/bin/whisper-tui"
             in brought.stdout
         )
+        assert "Connect its agent: ssh -t bare '~/.local/bin/whisper-tui' install CLIENT\n" in brought.stdout
+        told = subprocess.run(
+            ssh.command("sh", "-c", "~/.local/bin/whisper-tui --version"), capture_output=True, text=True, check=True
+        )
+        assert __version__ in told.stdout
         assert desk.run("resume", "--host", "bare").returncode == 0
         first = desk.rows("status", "--host", "bare")["pid"]
         assert "nothing to do" in desk.run("bring", "bare").stdout
@@ -226,6 +231,7 @@ def test_it_installs_upgrades_and_restarts_over_real_ssh_without_an_index(tmp_pa
         link.symlink_to(old)
         upgraded = desk.run("bring", "bare", "--yes")
         assert upgraded.returncode == 0, upgraded.stderr
+        assert "Connect" not in upgraded.stdout
         undo = f"ln -sfn {old} {link}; whisper-tui restart".replace(str(home), "~")
         assert undo in upgraded.stdout
         assert "supervises" in upgraded.stdout

@@ -1,5 +1,6 @@
 """An extra that is missing is installed from where whisper_tui came from, never by a name that anybody may take."""
 
+import importlib.util
 import json
 import shlex
 import subprocess
@@ -42,6 +43,13 @@ def test_without_a_known_source_the_advice_names_any_checkout(
     monkeypatch.setattr(metadata, "distribution", lambda _: _Installed(about))
     command = shlex.join([sys.executable, "-m", "pip", "install"])
     assert how_to_install("web") == f"In a checkout of whisper_tui: {command} '.[web]'"
+
+
+def test_an_environment_without_pip_is_installed_into_by_uv(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(metadata, "distribution", lambda _: _Installed(None))
+    command = shlex.join(["uv", "pip", "install", "--python", sys.executable])
+    assert how_to_install("phone") == f"In a checkout of whisper_tui: {command} '.[phone]'"
 
 
 def test_a_program_that_is_not_installed_says_the_same(monkeypatch: pytest.MonkeyPatch) -> None:

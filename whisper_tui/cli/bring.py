@@ -437,15 +437,18 @@ def _agreed(options: "Options", name: str, found: Mapping[str, Any], order: Mapp
 
 
 def _report(host: "SshHost", done: Mapping[str, str]) -> None:
-    """Say what was done, and how to undo it."""
+    """Say what was done, what comes next, and how to undo it."""
     from whisper_tui.model.text import visible
 
     base, link = "~/.local/share/whisper-tui", "~/.local/bin/whisper-tui"
+    connect = ""
     if _INSTALLATION.fullmatch(done["before"]):
         undo = f"ln -sfn {base}/{done['before']}/bin/whisper-tui {link}; whisper-tui restart"
     else:
         undo = f"whisper-tui stop; rm -r {base} {link}"
-    told = f"Installed {base}/{done['name'][:100]} on {host.name}\nUndo it there: {undo}\n"
+        # With its path: on many systems only a login shell has it in its PATH.
+        connect = f"Connect its agent: ssh -t {host.name} '{link}' install CLIENT\n"
+    told = f"Installed {base}/{done['name'][:100]} on {host.name}\n{connect}Undo it there: {undo}\n"
     sys.stdout.write(visible(told, keep_lines=True))
 
 

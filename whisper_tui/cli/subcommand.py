@@ -378,10 +378,14 @@ def how_to_install(extra: str) -> str:
     """Return the command that adds an extra to this installation."""
     # From the directory it was installed from, never by name: anybody could register that name in the index.
     import shlex
+    from importlib.util import find_spec
 
     folder, editable = _source()
     option = "-e " if editable else ""
-    install = f"{shlex.quote(sys.executable)} -m pip install {option}"
+    python = shlex.quote(sys.executable)
+    # Environments that uv has made have no pip of their own.
+    pip = f"{python} -m pip install" if find_spec("pip") is not None else f"uv pip install --python {python}"
+    install = f"{pip} {option}"
     if folder is None:
         return f"In a checkout of whisper_tui: {install}'.[{extra}]'"
     return f"Run: {install}{shlex.quote(f'{folder}[{extra}]')}"
