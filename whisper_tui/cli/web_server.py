@@ -33,6 +33,25 @@ PAGE = """\
         font-family: "Roboto Mono";
         src: url("static/fonts/RobotoMono-VariableFont_wght.ttf");
       }
+      /* For a finger, the font has ascents and descents that make rows of 44 pixels; the cockpit needs 12 of them. */
+      @media (pointer: coarse) and (orientation: portrait) and (min-height: 556px) {
+        @font-face {
+          font-family: "Roboto Mono";
+          src: url("static/fonts/RobotoMono-VariableFont_wght.ttf");
+          ascent-override: 180%;
+          descent-override: 95%;
+        }
+      }
+      /* And it needs 40 columns. */
+      @media (pointer: coarse) and (orientation: portrait) and (min-height: 556px) and (max-width: 383px) {
+        @font-face {
+          font-family: "Roboto Mono";
+          src: url("static/fonts/RobotoMono-VariableFont_wght.ttf");
+          size-adjust: 83%;
+          ascent-override: 217%;
+          descent-override: 114%;
+        }
+      }
       html, body { height: 100%; margin: 0; overflow: hidden; background: #10151c; touch-action: manipulation; }
       body .textual-terminal { height: 100vh; height: 100dvh; }
       .xterm .xterm-viewport { overflow: hidden !important; background: #10151c !important; }
