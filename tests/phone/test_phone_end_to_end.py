@@ -3,19 +3,20 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.chromium import needs_chromium
-from tests.outside import outside_only
+from tests.outside import needs_overlays, outside_only
 from tests.phone.served_page import BOUND_S, free_port
 from tests.phone.test_phone_page import READ, Phone, may_notify, phone_at, pushed
 from tests.phone.tls_front import tls_front
-from tests.supervisor.phones.authenticator import Authenticator
+from tests.supervisor.phones.authenticator import Authenticator, unb64
 from tests.supervisor.phones.conftest import DESK, PhoneBench, bench
+from tests.supervisor.phones.test_applying import LivePhones
 from whisper_tui.model.decision import Approve, Decider, Deny
 from whisper_tui.model.state import Waiting
 from whisper_tui.supervisor.phones.phone_devices import WAIT_S
@@ -65,6 +66,13 @@ async def socket(bench: PhoneBench) -> AsyncIterator[Socket]:
 
 @pytest.fixture
 async def phone(bench: PhoneBench, socket: Socket, tmp_path: Path) -> AsyncIterator[Phone]:
+    async with phone_of(bench, tmp_path) as made:
+        yield made
+
+
+@asynccontextmanager
+async def phone_of(bench: PhoneBench, directory: Path) -> AsyncIterator[Phone]:
+    """A browser over https, and the page, at the socket of a supervisor."""
     behind, port = free_port(), free_port()
     origin = f"https://{NAME}:{port}"
     async with AsyncExitStack() as stack:
@@ -75,9 +83,9 @@ async def phone(bench: PhoneBench, socket: Socket, tmp_path: Path) -> AsyncItera
         stack.push_async_callback(asyncio.wait, {serving}, timeout=BOUND_S)
         stack.callback(serving.cancel)
         await asyncio.wait_for(ready, BOUND_S)
-        (tmp_path / "tls").mkdir()
-        await stack.enter_async_context(tls_front(NAME, port, behind, tmp_path / "tls"))
-        made = await stack.enter_async_context(phone_at(origin, tmp_path / "profile", *FROM_ELSEWHERE))
+        (directory / "tls").mkdir()
+        await stack.enter_async_context(tls_front(NAME, port, behind, directory / "tls"))
+        made = await stack.enter_async_context(phone_at(origin, directory / "profile", *FROM_ELSEWHERE))
         yield made
         assert [problem for problem in made.browser.problems if "Failed to load resource" not in problem] == []
 
@@ -215,6 +223,74 @@ async def test_a_yes_counts_once_for_one_call_and_only_from_a_user_who_was_verif
     twice = await said(f"const a = await yes('{one}', 'approve'); return [await {sent}, await {sent}]")
     assert twice[0] == "taken" and twice[1] != "taken"
     await bench.ordered(one)
+
+
+async def test_the_yes_of_somebody_elses_key_does_not_count(bench: PhoneBench, phone: Phone) -> None:
+    await paired(bench, phone)
+    theirs = Authenticator(origin=phone.origin)
+    await bench.pair(theirs, "tablet")
+    call_id = await bench.asked("make", "test")
+    await phone.look_at(int(call_id))
+    asked = f"""(async () => {{
+        const {{ seen }} = await ask('phone_call', {{ call_id: '{call_id}' }})
+        return ask('phone_begin', {{ call_id: '{call_id}', decision: 'approve', seen }})
+    }})()"""
+    # The key of the other phone, under its own name and under that of this one; and a key that is paired nowhere.
+    for key, pretends in ((theirs, False), (theirs, True), (Authenticator(origin=phone.origin), True)):
+        begun = await phone.browser.value(asked)
+        (mine,) = begun["options"]["allowCredentials"]
+        named = {"credential_id": unb64(mine["id"])} if pretends else {}
+        forged = {"nonce": begun["nonce"], "assertion": key.assertion(begun["options"], **named)}
+        assert await phone.browser.value(SENT.format(json.dumps(forged))) != "taken"
+    assert isinstance((await bench.record(call_id)).state, Waiting)
+    await phone.hold("approve")
+    await bench.ordered(call_id)
+
+
+async def test_a_card_has_nothing_to_edit_or_to_remember(bench: PhoneBench, phone: Phone) -> None:
+    await paired(bench, phone)
+    call_id = await bench.asked("make", "test")
+    await phone.look_at(int(call_id))
+    buttons = "[...document.querySelectorAll('button')].map(button => button.textContent)"
+    assert (await phone.browser.value(buttons))[1:] == ["Deny", "Hold to approve", "Set aside"]
+    fields = "document.querySelectorAll('input, textarea, select, [contenteditable]').length"
+    assert await phone.browser.value(fields) == 0
+    # The only field is for words to the agent.
+    await phone.click("deny")
+    assert await phone.browser.value(fields) == 1
+    for operation in ("approve", "edit", "phone_edit", "add_rule"):
+        assert await phone.browser.value(SENT.replace("phone_decide", operation).format("{}")) != "taken"
+    assert isinstance((await bench.record(call_id)).state, Waiting)
+
+
+@needs_overlays
+async def test_what_a_real_preview_has_changed_is_applied_as_it_is_shown(tmp_path: Path) -> None:
+    live = LivePhones(tmp_path)
+    (live.workspace / "kept.txt").write_text("kept\n")
+    await live.open()
+    socket = Socket(live)
+    await socket.open()
+    try:
+        async with phone_of(live, tmp_path) as phone:
+            await paired(live, phone)
+            call_id = await live.previewed("cat /proc/sys/kernel/random/uuid > uuid; rm kept.txt")
+            await phone.look_at(int(call_id))
+            for words in ("Preview: what it changed when it was tried", "uuid", "kept.txt"):
+                await phone.says(words)
+            shown = await phone.browser.value("document.querySelector('.diff > .added').textContent")
+            assert (live.workspace / "kept.txt").exists() and not (live.workspace / "uuid").exists()
+            await phone.browser.value(READ)
+            await phone.hold("apply")
+            await phone.says("✔ To be applied")
+            await live.eventually(call_id, lambda record: not record.is_open)
+        # A second run would have written another one.
+        assert (live.workspace / "uuid").read_text().strip() == shown
+        assert not (live.workspace / "kept.txt").exists()
+        proof = live.decided(call_id).proof
+        assert proof is not None and proof.decision == "apply"
+    finally:
+        await socket.close()
+        await live.supervisor.close()
 
 
 async def test_a_revoked_phone_is_told_so_and_shown_nothing(bench: PhoneBench, phone: Phone) -> None:

@@ -5,6 +5,7 @@ import json
 import re
 import sys
 import time
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ from whisper_tui.notify.notify_settings import NotifySettings
 from whisper_tui.notify.phone_push import PhonePush
 from whisper_tui.supervisor.sessions import CockpitPresences
 
+PHONE_PAGE = Path(__file__).parents[2] / "docs" / "phone.md"
 ALWAYS = NotifySettings(when="always", title=False)
 
 
@@ -330,6 +332,44 @@ async def test_phones_are_woken_under_the_same_rules() -> None:
         quiet.scenario.ask("build")
         await quiet.look()
     assert phones.rounds == 2
+
+
+@pytest.mark.skipif(not Path("/usr/bin/curl").exists(), reason="there is no curl")
+async def test_ntfy_gets_one_text_whatever_waits() -> None:
+    got: list[bytes] = []
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = await reader.readuntil(b"\r\n\r\n")
+        (length,) = re.findall(rb"(?i)content-length: (\d+)", head)
+        got.append(head + await reader.readexactly(int(length)))
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+        writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    topic = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/TOPIC"
+    # The page's own lines, sent to a server of this test. A UnifiedPush app gives an address in the same way.
+    (block,) = re.findall(r"```toml\n(\[calling\]\n.*?)```", PHONE_PAGE.read_text(), re.DOTALL)
+    assert block.count("https://ntfy.sh/TOPIC") == 1
+    command = tomllib.loads(block.replace("https://ntfy.sh/TOPIC", topic))["calling"]["command"]
+    settings = NotifySettings(title=False, command=tuple(command), command_timeout_s=60.0)
+    async with server:
+        for scene in ("clean-by-name", "tag"):
+            background = Background(Scenario.begin(), settings)
+            background.people.somebody = True
+            background.scenario.ask(scene)
+            await background.look()
+            background.people.somebody = False
+            await background.look()
+            await background.look()
+            assert background.problems == []
+    first, second = got
+    assert first == second and first.endswith(b"\r\n\r\nCalls wait for you")
+    head, _, _ = first.partition(b"\r\n\r\n")
+    request, *headers = head.decode().split("\r\n")
+    assert request == "POST /TOPIC HTTP/1.1"
+    assert {header.partition(":")[0] for header in headers} == {
+        "Host", "User-Agent", "Accept", "Content-Length", "Content-Type",
+    }  # fmt: skip
 
 
 async def test_a_problem_with_pushes_is_reported_until_they_work() -> None:
