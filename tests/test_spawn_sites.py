@@ -69,6 +69,8 @@ SITES = {
     "supervisor/preview/preview_ways.py:_BubblewrapHost._report": COMMAND,
     "supervisor/preview/preview_ways.py:bubblewrap": SYSTEM,
     "supervisor/runs/preview_probe.py:preview_support": OWN,
+    "system/tmux_panes.py:_output": SYSTEM,
+    "system/tmux_panes.py:show": SYSTEM,
     "system/ancestry.py:_ps": SYSTEM,
     "system/caged_program.py:_spawn": CAGE,
     "system/processes.py:_output": SYSTEM,

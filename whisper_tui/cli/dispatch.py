@@ -41,6 +41,7 @@ FAMILIES = {
     "whisper_tui.cli.commands.list_calls:add_show": ("show",),
     "whisper_tui.cli.commands.approve:add_decisions": ("approve", "deny"),
     "whisper_tui.cli.commands.set_aside:add_aside": ("aside",),
+    "whisper_tui.cli.commands.jump_to_agent:add_jump": ("jump",),
     "whisper_tui.cli.commands.preview_calls:add_preview": ("preview",),
     "whisper_tui.cli.commands.undo_changes:add_undo": ("undo", "revert"),
     "whisper_tui.cli.commands.review_changes:add_review": ("review",),

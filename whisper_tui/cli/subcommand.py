@@ -74,8 +74,8 @@ Run = Callable[[Options], int]
 
 GROUPS = {
     "Decide": (
-        *("list", "preview", "approve", "deny", "aside", "undo", "review", "start", "signal", "kill", "pause"),
-        *("resume", "approvals", "revoke", "revert"),
+        *("list", "preview", "approve", "deny", "aside", "undo", "review", "start", "signal", "kill", "jump"),
+        *("pause", "resume", "approvals", "revoke", "revert"),
     ),
     "Inspect": (
         *("attach", "watch", "serve", "phone", "ps", "history", "show", "logs", "story", "export"),

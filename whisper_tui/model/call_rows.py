@@ -78,6 +78,7 @@ def call_row(record: CallRecord, session: Session | None, *, still: bool = False
         "asked": _asked(record),
         "session": session.name if session else record.call.session_id,
         "session_id": record.call.session_id,
+        "agent_pid": session.pid if session and not session.place else None,
         "submitted_at": record.call.submitted_at,
         "rule": record.verdict.rule if record.verdict else None,
         "agent_gave_up": record.agent_gave_up,

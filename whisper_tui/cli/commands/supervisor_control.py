@@ -35,6 +35,9 @@ def add_status(verbs: Subcommands) -> None:
     status.add_argument(
         "--short", action="store_true", help="print one line for a status bar; nothing, and exit 3, if none runs"
     )
+    status.add_argument(
+        "--panes", action="store_true", help="with --short in tmux: name the panes in which agents wait"
+    )
     restart = verbs.add(
         "restart",
         "replace the supervisor by one of the installed version; commands keep running",
@@ -74,11 +77,12 @@ def _short(options: Options) -> int:
         if options.json:
             print_json({"text": "", "class": "stopped"}, indent=None)
         return UNAVAILABLE
+    where = _where([row for row in rows if row["state"] == "waiting"]) if options.panes else ""
     severe = sum(row["state"] == "waiting" and any(risk["grave"] for risk in row.get("risks", ())) for row in rows)
     kinds = {
         "problem": "problem" if status["problem"] is not None else "",
-        "severe": f"{status['waiting']} waiting (▲▲ {severe})" if severe else "",
-        "waiting": f"{status['waiting']} waiting" if status["waiting"] and not severe else "",
+        "severe": f"{status['waiting']} waiting (▲▲ {severe}){where}" if severe else "",
+        "waiting": f"{status['waiting']} waiting{where}" if status["waiting"] and not severe else "",
         "paused": "paused" if status["paused_since"] is not None else "",
         "running": f"{status['running']} running" if status["running"] else "",
         "aside": f"{status['aside']} set aside" if status.get("aside") else "",
@@ -102,7 +106,17 @@ def settled_status(options: Options) -> dict[str, Any]:
     return status
 
 
+def _where(waiting: list[dict[str, Any]]) -> str:
+    """Return in which panes agents wait, the longest first. Empty: in none that is known."""
+    from whisper_tui.cli.commands.jump_to_agent import panes_of_calls
+
+    names = dict.fromkeys(visible(pane.name) for pane in panes_of_calls(waiting).values())
+    return f" in {', '.join(names)}" if names else ""
+
+
 def _status(options: Options) -> int:
+    if options.panes and not options.short:
+        raise InvalidRequest("--panes belongs to --short", hint="whisper-tui status --short --panes")
     if options.short:
         return _short(options)
     status = settled_status(options)
