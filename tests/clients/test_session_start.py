@@ -88,5 +88,7 @@ def test_with_our_tools_the_model_is_told_once(program, tmp_path):
 
 
 def test_beside_the_supervised_shell_no_tools_of_ours_are_offered(program, tmp_path):
-    assert offered(program, tmp_path / "both") == set()
+    own = offered(program, tmp_path / "none", "--no-mcp")
+    assert own <= {"read_file"}, "of the client itself"
+    assert offered(program, tmp_path / "both") == own
     assert offered(program, tmp_path / "alone", "--no-hook") == {"read_file", "ExecCommand", "execute_command"}

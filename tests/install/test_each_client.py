@@ -120,9 +120,9 @@ def test_codex_trusts_the_hook_is_told_the_server_and_lets_approved_commands_out
     }
     state = configuration["hooks"]["state"]
     hooks = f"{machine.home}/.codex/hooks.json"
-    events = ("pre_tool_use", "permission_request", "post_tool_use")
+    events = ("pre_tool_use", "permission_request", "post_tool_use", "session_start")
     assert list(state) == [f"{hooks}:{event}:0:0" for event in events]
-    assert len({one["trusted_hash"] for one in state.values()}) == 3
+    assert len({one["trusted_hash"] for one in state.values()}) == 4
     (asking,) = machine.said(".codex/hooks.json")["hooks"]["PermissionRequest"]
     assert "exit 2" not in asking["hooks"][0]["command"], "if it fails, Codex asks"
     assert machine.said(".codex/hooks.json")["hooks"]["Stop"] == []
@@ -137,7 +137,7 @@ def test_codex_keeps_all_its_hooks_in_the_file_where_they_are(machine: Machine) 
     hooks = tomllib.loads(machine.text(".codex/config.toml"))["hooks"]
     assert [group["matcher"] for group in hooks["PreToolUse"]] == ["^x$", "^(Bash|apply_patch|.*spawn_agent|mcp__.*)$"]
     ours = f"{machine.home}/.codex/config.toml"
-    trusted = ("pre_tool_use:1:0", "permission_request:0:0", "post_tool_use:0:0")
+    trusted = ("pre_tool_use:1:0", "permission_request:0:0", "post_tool_use:0:0", "session_start:0:0")
     assert list(hooks["state"]) == [f"{ours}:{each}" for each in trusted]
     assert machine.install("codex") == []
     machine.uninstall("codex")
@@ -472,6 +472,8 @@ SETTINGS = {
     "qwen": ".qwen/settings.json",
 }
 """The files with the hooks of the clients that have one at the start of a session."""
+TOLD_BY_SERVER = tuple(client for client in SETTINGS if client != "codex")
+"""Those that give their models the instructions of a server."""
 
 
 @pytest.mark.parametrize("client", SETTINGS)
@@ -488,7 +490,7 @@ def test_a_hook_tells_the_model_about_whisper_tui_if_no_server_does(machine: Mac
     assert machine.files() == before
 
 
-@pytest.mark.parametrize("client", SETTINGS)
+@pytest.mark.parametrize("client", TOLD_BY_SERVER)
 def test_with_the_server_no_hook_repeats_its_instructions(machine: Machine, client: str) -> None:
     machine.install(client)
     there = machine.files()
@@ -501,7 +503,7 @@ def test_with_the_server_no_hook_repeats_its_instructions(machine: Machine, clie
     }
 
 
-@pytest.mark.parametrize("client", SETTINGS)
+@pytest.mark.parametrize("client", TOLD_BY_SERVER)
 @pytest.mark.few(1)
 def test_the_doctor_says_if_the_model_is_told_twice_or_not_at_all(machine: Machine, client: str) -> None:
     machine.install(client, mcp=False)
@@ -534,14 +536,18 @@ def test_opencodes_plugin_tells_the_model_if_no_server_does_and_the_doctor_says_
     assert "does not tell its model" in check.sentence and "--no-mcp" in check.hint
 
 
-def test_the_doctor_says_if_copilot_does_not_tell_its_model_whatever_the_server_says(machine: Machine) -> None:
-    machine.install("copilot")
-    assert [check for check in machine.doctor("copilot").checks if check.subject == "context"] == []
-    path = ".copilot/hooks/whisper_tui.json"
+@pytest.mark.parametrize(
+    ("client", "path"), [("copilot", ".copilot/hooks/whisper_tui.json"), ("codex", ".codex/hooks.json")]
+)
+def test_the_doctor_says_if_no_hook_tells_a_model_that_the_server_does_not_reach(
+    machine: Machine, client: str, path: str
+) -> None:
+    machine.install(client)
+    assert [check for check in machine.doctor(client).checks if check.subject == "context"] == []
     settings = machine.said(path)
     del settings["hooks"]["SessionStart"]
     machine.write(path, json.dumps(settings))
-    (check,) = [check for check in machine.doctor("copilot").checks if check.subject == "context"]
+    (check,) = [check for check in machine.doctor(client).checks if check.subject == "context"]
     assert "does not tell its model" in check.sentence and "--no-mcp" not in check.hint
 
 

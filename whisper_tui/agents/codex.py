@@ -246,17 +246,14 @@ def plan_install(request: InstallRequest) -> InstallPlan:
     behind, left = wrapped_servers(request, gateway_tables(request)[0])
     path, opener = hooks_file(request)
     hooks, server, context = hook_entries(request), server_entry(request), context_entry(request)
-    tells = request.tells_model
-    states, notes = _trust(request, path, opener, [*hooks, context] if tells or not request.hook else hooks)
-    untold = [] if tells else _states_of(path, plain_of(path, opener), [context])
+    # It drops the instructions of a server that offers no tools, as ours does beside the hook.
+    states, notes = _trust(request, path, opener, [*hooks, context])
     files: dict[Path, tuple[Opener, list[FileEntry], list[FileEntry]]] = {}
     for place, kind, entries, wanted in (
-        (path, opener, hooks, request.hook),
-        (path, opener, [context], tells),
+        (path, opener, [*hooks, context], request.hook),
         (layer_of(request) / "config.toml", TOML, [server], request.mcp),
         (layer_of(request) / "config.toml", TOML, behind, request.gateway),
         (directory_of(request) / "config.toml", TOML, states, request.hook),
-        (directory_of(request) / "config.toml", TOML, [each for each in untold if each not in states], False),
         (environments_file(request), TOML, environment_entries(request), request.executor),
     ):
         _, yes, no = files.setdefault(place, (kind, [], []))
@@ -370,7 +367,7 @@ def find(context: DoctorContext, version: str | None) -> Findings:
         result.checks.extend(_rule(request, result))
     result.others.extend(_other_hooks(context))
     result.checks.extend(after_checks(result, files, HOOK.after_events, is_ours, _REINSTALL))
-    result.checks.extend(context_checks(result, files, is_ours, TITLE, _REINSTALL))
+    result.checks.extend(context_checks(result, files, is_ours, TITLE, _REINSTALL, by_server=False))
     if keys and not any(_EVENT_NAMES[QUESTION_EVENT] in key for key in keys):
         result.checks.append(note("question", "Codex asks a second time about what you have approved", _REINSTALL))
     if version is not None and keys:

@@ -336,11 +336,21 @@ def not_compared(reinstall: str) -> Check:
 
 
 def context_checks(
-    found: Findings, files: Sequence[Any], is_ours: Callable[[Any], bool], title: str, reinstall: str
+    found: Findings,
+    files: Sequence[Any],
+    is_ours: Callable[[Any], bool],
+    title: str,
+    reinstall: str,
+    *,
+    by_server: bool = True,
 ) -> list[Check]:
-    """Check that the model is told once, by a hook or by the MCP server, that a human decides about its commands."""
+    """Check that the model is told once, by a hook or by the MCP server, that a human decides about its commands.
+
+    `by_server`: the instructions of the MCP server reach the model.
+    """
     told = any(is_ours(handler) for plain in files for _, _, handler in handlers(plain, ("hooks", SESSION_EVENT)))
-    return human_note_checks(found, title, f"{reinstall} --no-mcp", reinstall, told=told, by_server=bool(found.servers))
+    repair = f"{reinstall} --no-mcp" if by_server else reinstall
+    return human_note_checks(found, title, repair, reinstall, told=told, by_server=by_server and bool(found.servers))
 
 
 def human_note_checks(
