@@ -1,22 +1,27 @@
 """The command lines of engines, and the loop that keeps a host process, without an engine."""
 
+import asyncio
+import socket
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
 from tests.rows import each_row
+from tests.supervisor.engine.conftest import until
 from whisper_tui.model.errors import BadConfiguration, Unavailable
-from whisper_tui.supervisor.places import ray_bridge
+from whisper_tui.supervisor.places import far_host, ray_bridge
 from whisper_tui.supervisor.places.cluster_transports import (
     KubernetesTransport,
     RayTransport,
     SlurmTransport,
     resources,
 )
-from whisper_tui.supervisor.places.far_host import LOCKED
+from whisper_tui.supervisor.places.far_host import LOCKED, SOCKET
 from whisper_tui.supervisor.places.place_settings import Engine, PlaceSettings
 from whisper_tui.supervisor.places.place_transports import (
     ContainerTransport,
@@ -118,23 +123,61 @@ async def test_without_ray_the_extra_is_named():
     assert "[ray]" in bridge.stderr
 
 
-def runs_of(tmp_path: Path, *codes: int, stays: bool) -> int:
+def runs_of(tmp_path: Path, *codes: int) -> int:
     """Keep a process that ends with these exit codes, one after the other, and return how often it ran."""
     counter = tmp_path / "runs"
     program = "import sys; f = open(sys.argv[1], 'a+'); f.seek(0); n = len(f.read()); f.write('x'); f.close()\n"
     program += "sys.exit(int(sys.argv[2 + n]))"
     words = [sys.executable, "-c", program, str(counter), *map(str, codes)]
-    subprocess.run(kept(words, stays=stays), check=True, timeout=60)
+    subprocess.run(kept(words), check=True, timeout=60)
     return len(counter.read_text())
 
 
 def test_a_host_process_that_fails_is_started_again_until_it_has_nothing_to_do(tmp_path: Path):
-    assert runs_of(tmp_path, 1, 0, stays=True) == 2
-
-
-def test_a_job_stays_while_another_host_process_has_the_directory(tmp_path: Path):
-    assert runs_of(tmp_path, LOCKED, 0, stays=True) == 2
+    assert runs_of(tmp_path, 1, 0) == 2
 
 
 def test_what_lives_on_by_itself_needs_no_second_host_process(tmp_path: Path):
-    assert runs_of(tmp_path, LOCKED, 0, stays=False) == 1
+    assert runs_of(tmp_path, LOCKED, 0) == 1
+
+
+STAYS = (
+    "import sys; from whisper_tui.supervisor.places import far_host; far_host.IDLE_S = float(sys.argv[3]);"
+    "far_host.serve(sys.argv[1], sys.argv[2], stays=True)"
+)
+
+
+@contextmanager
+def staying(directory: Path, idle_s: float) -> Iterator["subprocess.Popen[bytes]"]:
+    """A host process that stays, and ends after so many seconds in which nobody needs it."""
+    package = Path(far_host.__file__).parents[3]
+    process = subprocess.Popen([sys.executable, "-c", STAYS, str(directory), str(package), str(idle_s)])
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+def answers(directory: Path) -> bool:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as asked:
+        return asked.connect_ex(str(directory / SOCKET)) == 0
+
+
+async def test_a_host_process_that_stays_follows_one_that_was_killed(tmp_path: Path):
+    with staying(tmp_path, 600) as first:
+        await until(lambda: answers(tmp_path))
+        with staying(tmp_path, 600) as second:
+            first.kill()
+            first.wait()
+            await until(lambda: answers(tmp_path))
+            assert second.poll() is None
+
+
+async def test_a_host_process_that_stays_ends_with_one_that_nobody_needs(tmp_path: Path):
+    with staying(tmp_path, 3) as first:
+        await until(lambda: answers(tmp_path))
+        with staying(tmp_path, 600) as second:
+            assert await asyncio.to_thread(first.wait, 60) == 0
+            assert await asyncio.to_thread(second.wait, 60) == 0
+            assert not answers(tmp_path)

@@ -13,6 +13,7 @@ from typing import Any
 
 from whisper_tui.model.errors import BadConfiguration, Unavailable
 from whisper_tui.model.text import visible
+from whisper_tui.supervisor.places.far_host import HostMode
 from whisper_tui.supervisor.places.place_settings import PlaceSettings
 from whisper_tui.supervisor.places.place_transports import EngineHost, ask_engine, engine_name, kept
 from whisper_tui.system.own_program import own_script
@@ -52,7 +53,7 @@ _LABELS = {"app.kubernetes.io/managed-by": "whisper-tui"}
 class SlurmTransport:
     """The one job of a place, on the resources that the configuration asks for."""
 
-    holds = True
+    holds: HostMode | None = "stay"
 
     def __init__(self, settings: PlaceSettings, near: str) -> None:
         self.name = settings.name
@@ -79,7 +80,7 @@ class SlurmTransport:
 
     async def hold(self, argv: Sequence[str]) -> None:
         """Submit the job, unless there is one. Raises `Unavailable` as long as it does not run, with Slurm's reason."""
-        batch = shlex.join(["exec", "/bin/sh", "-c", _BARE, "whisper-tui-place", *kept(argv, stays=True)])
+        batch = shlex.join(["exec", "/bin/sh", "-c", _BARE, "whisper-tui-place", *kept(argv)])
         submit = self._host.script(_SUBMIT, self._job, *self._resources, f"--wrap={batch}")
         answer = await ask_engine(submit, missing=_NO_SLURM)
         if answer.code != 0:
@@ -102,7 +103,7 @@ class SlurmTransport:
 class KubernetesTransport:
     """One Pod by a fixed name. No controller makes it anew: another Pod would be another place by the same name."""
 
-    holds = True
+    holds: HostMode | None = "stay"
 
     def __init__(self, settings: PlaceSettings, near: str) -> None:
         self.name = settings.name
@@ -182,7 +183,7 @@ class KubernetesTransport:
         container = {
             "name": _CONTAINER,
             "image": settings.option("image"),
-            "command": kept(argv, stays=True),
+            "command": kept(argv),
             "resources": {"requests": amounts, "limits": amounts},
         }
         return {
@@ -216,7 +217,7 @@ class RayTransport:
     The supervisor does not import Ray: each connection is a process of its own, `ray_bridge`.
     """
 
-    holds = True
+    holds: HostMode | None = "stay"
 
     def __init__(self, settings: PlaceSettings, near: str) -> None:
         """Raises `BadConfiguration` for resources that cannot be read."""
@@ -237,7 +238,7 @@ class RayTransport:
         """Create the actor, unless it lives. Raises `Unavailable` as long as the cluster has no room for it."""
         if importlib.util.find_spec("ray") is None:
             raise Unavailable("the package ray is not installed", hint=_NO_RAY)
-        answer = await ask_engine(self._bridge("hold", *kept(argv, stays=True)), missing=_NO_RAY)
+        answer = await ask_engine(self._bridge("hold", *argv), missing=_NO_RAY)
         if answer.code != 0:
             raise Unavailable(f"{self.summary()}: {answer.reason()}", hint="It is tried again")
 

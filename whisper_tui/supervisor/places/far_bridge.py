@@ -119,11 +119,11 @@ def prepared(base: str, near: str) -> str:
 
 
 def main(mode: str, base: str, near: str, package: str, *lock: str) -> None:
-    """Run one mode: `serve` is the host process, all others are bridges. `lock`: the descriptor of its locked file."""
+    """Run one mode: `serve` and `stay` are host processes, others bridges. `lock`: its descriptor, if there is one."""
     directory = prepared(base, near)
     match mode:
-        case "serve":
-            serve(directory, package, *map(int, lock))
+        case "serve" | "stay":
+            serve(directory, package, *map(int, lock), stays=mode == "stay")
         case "start":
             connect(directory, START_S, lambda: start_detached(host_argv(base, near, package)))
         case "wait":

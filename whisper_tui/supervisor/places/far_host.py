@@ -19,7 +19,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
 from importlib import import_module
-from typing import Any
+from typing import Any, Literal
 
 from whisper_tui.supervisor.places.far_agents import FarAgents, is_ours, listening
 from whisper_tui.supervisor.places.far_files import LOGIN_S, LoginEnvironment
@@ -33,6 +33,10 @@ PROTOCOL = 1
 LOCK, SOCKET, INSTANCE = "host.lock", "host.sock", "instance"
 LOCKED = 75
 """The exit code if there is another host process for the directory."""
+HostMode = Literal["serve", "stay"]
+"""How a host process is started: it ends where there is another one, or waits for its end."""
+TRIES_S = 1.0
+"""Seconds between two attempts to follow another host process."""
 IDLE_S = 600.0
 """Seconds without a connection and without a run after which the host ends."""
 REMOVES_S = 3600.0
@@ -439,16 +443,33 @@ def _instance(directory: str) -> str:
     return made
 
 
-def serve(directory: str, package: str, lock: int = -1) -> None:
-    """Be the host process of a directory, unless there is one."""
+def serve(directory: str, package: str, lock: int = -1, *, stays: bool = False) -> None:
+    """Be the host process of a directory, unless there is one.
+
+    `stays`: then wait for its end, in case it is killed, because what this was started in would end with this.
+    """
     if lock < 0:
         lock = os.open(os.path.join(directory, LOCK), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            sys.exit(LOCKED)
+        _take(lock, os.path.join(directory, SOCKET), stays=stays)
     os.set_inheritable(lock, False)
     for number in (signal.SIGHUP, signal.SIGPIPE):
         signal.signal(number, signal.SIG_IGN)
     os.chdir(directory)
     FarHost(directory, package, lock).serve()
+
+
+def _take(lock: int, path: str, *, stays: bool) -> None:
+    """Lock the file of the host process, or end. `path`: of the socket of the one that has it."""
+    parent, waited = os.getppid(), False
+    while True:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if not stays or os.getppid() != parent:
+                sys.exit(LOCKED)
+            waited = True
+            time.sleep(TRIES_S)
+        else:
+            break
+    if waited and not os.path.lexists(path):
+        sys.exit(0)  # The other one was not killed: it has ended, because nobody needs it.

@@ -55,7 +55,7 @@ def whole(path):
     return data if hashlib.sha256(data).hexdigest() == digest else b""
 import hashlib, json, os, struct, time
 mode, base, near, digest, size = sys.argv[1:6]
-if mode != "serve": os.write(1, b"\n\0whisper-tui-place\0")
+if mode not in ("serve", "stay"): os.write(1, b"\n\0whisper-tui-place\0")
 if sys.version_info < (3, 11):
     say(failed="Python is %d.%d there, and 3.11 is needed" % sys.version_info[:2]); sys.exit(3)
 home = base or os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "whisper-tui")
@@ -67,7 +67,7 @@ try:
         say(failed="others than the user can write to %s there" % home); sys.exit(3)
     waited = 0
     while not whole(path):
-        if mode == "serve":
+        if mode in ("serve", "stay"):
             waited += 1
             if waited > 1200: sys.exit(3)
             time.sleep(0.1); continue

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import IO, Any
+from typing import IO, Any, NoReturn
 
 from whisper_tui.model.errors import OtherVersion, Unavailable, WhisperError, error_from
 from whisper_tui.model.text import visible
@@ -158,15 +158,16 @@ class PlaceConnection:
 
     async def _connect(self, attempt: int) -> None:
         """Connect, and serve the connection until it breaks. Raises `WhisperError`, always."""
-        if not self._transport.holds:
+        holds = self._transport.holds
+        if holds is None:
             await self._connect_by("start")
         elif attempt == 0:
             with suppress(_NotGreeted):
                 await self._connect_by("connect")
-        await self._transport.hold(self._argv("serve"))
+        await self._transport.hold(self._argv(holds))
         await self._connect_by("wait")
 
-    async def _connect_by(self, mode: str) -> None:
+    async def _connect_by(self, mode: str) -> NoReturn:
         for _ in range(_RENEWALS):
             try:
                 await self._serve_once(mode)

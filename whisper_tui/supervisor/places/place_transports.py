@@ -15,7 +15,7 @@ from typing import NamedTuple, Protocol
 
 from whisper_tui.model.errors import Unavailable
 from whisper_tui.model.text import visible
-from whisper_tui.supervisor.places.far_host import LOCKED
+from whisper_tui.supervisor.places.far_host import LOCKED, HostMode
 from whisper_tui.supervisor.places.place_settings import PlaceSettings
 from whisper_tui.system.ssh_command import NOT_FOUND, SSH_FAILED, ssh_command
 
@@ -25,8 +25,8 @@ class PlaceTransport(Protocol):
 
     name: str
     """The name of the place, as the user knows it."""
-    holds: bool
-    """True if the engine keeps the host process. False: the first connection starts it, and it survives by itself."""
+    holds: HostMode | None
+    """The mode of the host process that the engine keeps. None: the first connection starts one, which survives."""
 
     def summary(self) -> str:
         """Return the way in a few words, such as `ssh me@gpu1`."""
@@ -51,7 +51,7 @@ class PlaceTransport(Protocol):
 class SshTransport:
     """A host that the user's own OpenSSH reaches: with its configuration, its agent, and the known host keys."""
 
-    holds = False
+    holds: HostMode | None = None
 
     def __init__(self, name: str, destination: str, options: Sequence[str] = ()) -> None:
         """`destination`: as for ssh, `me@gpu1` or a host of its configuration. `options`: further words before it."""
@@ -82,17 +82,16 @@ MOST_FAILURES = 30
 """Failures in a row, a second apart, after which the host process is not started again."""
 
 # A host process that is killed starts again here: if the engine's process ended with it, the engine would end the
-# keepers of all runs as well. Another one may have the lock of the directory: it has outlived an actor, and is as good.
+# keepers of all runs as well.
 _KEEP = """
 failures=0
 while [ "$failures" -lt "$limit" ]; do
   began=$(date +%s)
   "$@" </dev/null >/dev/null 2>&1
   code=$?
-  [ "$code" -eq 0 ] && exit
-  [ "$code" -eq "$locked" ] && [ "$stays" -eq 0 ] && exit
+  case "$code" in 0|"$locked") exit ;; esac
   failures=$((failures + 1))
-  if [ "$code" -eq "$locked" ] || [ $(($(date +%s) - began)) -gt 5 ]; then failures=0; fi
+  [ $(($(date +%s) - began)) -le 5 ] || failures=0
   sleep 1
 done
 exit 1
@@ -137,13 +136,9 @@ class EngineAnswer(NamedTuple):
         return visible(lines[-1][:300]) if lines else f"it ended with exit code {self.code}"
 
 
-def kept(argv: Sequence[str], *, stays: bool) -> list[str]:
-    """Return the command line that runs the host process again whenever it fails.
-
-    `stays`: it lasts as long as any host process there, because what it is started in would end with it.
-    """
-    variables = f"limit={MOST_FAILURES} locked={LOCKED} stays={int(stays)}"
-    return ["sh", "-c", variables + _KEEP, "whisper-tui-place", *argv]
+def kept(argv: Sequence[str]) -> list[str]:
+    """Return the command line that runs the host process again whenever it fails."""
+    return ["sh", "-c", f"limit={MOST_FAILURES} locked={LOCKED}{_KEEP}", "whisper-tui-place", *argv]
 
 
 def engine_name(place: str, near: str) -> str:
@@ -203,7 +198,9 @@ class EngineHost:
 class ContainerTransport:
     """A container, by its name or id. Nobody but its owner starts, stops or removes it."""
 
-    holds = True  # what `exec -i` starts ends with its connection in some engines, what `exec -d` starts in none
+    holds: HostMode | None = (
+        "serve"  # what `exec -i` starts ends with its connection in some engines, what `exec -d` starts in none
+    )
 
     def __init__(self, settings: PlaceSettings) -> None:
         self.name = settings.name
@@ -225,7 +222,7 @@ class ContainerTransport:
 
     async def hold(self, argv: Sequence[str]) -> None:
         """Start the host process in the container, detached. A second one finds the lock of the first, and ends."""
-        detached = [*self._program, "exec", "-d", *self._as, self._container, *kept(argv, stays=False)]
+        detached = [*self._program, "exec", "-d", *self._as, self._container, *kept(argv)]
         answer = await ask_engine(detached, missing=f"Install {self._engine}")
         if answer.code != 0:
             raise Unavailable(f"{self.summary()}: {answer.reason()}", hint=self.advice(answer.code))
@@ -238,7 +235,7 @@ class ContainerTransport:
 class SystemdTransport:
     """A machine whose systemd keeps the host process for the user."""
 
-    holds = True
+    holds: HostMode | None = "serve"
 
     def __init__(self, settings: PlaceSettings, near: str) -> None:
         self.name = settings.name
@@ -256,7 +253,7 @@ class SystemdTransport:
     async def hold(self, argv: Sequence[str]) -> None:
         """Start a unit, unless one is active. Of two that start at once, one finds the lock of the other, and ends."""
         # systemd replaces variables in the words of a command; $$ is a dollar for it.
-        words = [word.replace("$", "$$") for word in kept(argv, stays=False)]
+        words = [word.replace("$", "$$") for word in kept(argv)]
         start = self._host.script(_START_UNIT, self._unit, *_UNIT, "--", *words)
         answer = await ask_engine(start, missing=_NO_SYSTEMD)
         if answer.code != 0:

@@ -6,6 +6,7 @@ ray_bridge.py run ADDRESS ACTOR RESOURCES ARGV…    run ARGV beside it, connect
 
 import fcntl
 import json
+import logging
 import os
 import select
 import subprocess
@@ -26,6 +27,9 @@ READ_S = 5.0
 """Seconds after which a read without data is answered, so that the actor sees that somebody reads."""
 GONE_S = 30.0
 """Seconds without a read after which a program is ended: its bridge was killed."""
+MOST_FAILURES = 30
+"""Failures in a row of the host process, each within `SOON_S`, after which it is not started again."""
+SOON_S = 5.0
 READY_S = 20.0
 """Seconds that the cluster has to find room for the actor."""
 
@@ -40,14 +44,27 @@ class PlaceActor:
     """Lives in the cluster: keeps the host process, and programs that are connected to bridges."""
 
     def __init__(self, argv: list[str]) -> None:
-        # A session of its own: a worker of Ray that is ended sends signals to its group.
-        self._host = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, start_new_session=True)
         self._programs: dict[str, _Connected] = {}
         self._read_at: dict[str, float] = {}
+        # A thread, and no process: nothing that keeps a host process is left behind by an actor that is killed.
+        self._keeping = threading.Thread(target=self._keep, args=(argv,), daemon=True)
+        self._keeping.start()
 
     def ready(self) -> bool:
         """Return True if the host process is kept. False: it was given up."""
-        return self._host.poll() is None
+        return self._keeping.is_alive()
+
+    def _keep(self, argv: list[str]) -> None:
+        """Run the host process again whenever it fails. Once nobody needs it, end the actor and free what it has."""
+        failures = 0
+        while failures < MOST_FAILURES:
+            began = time.monotonic()
+            # A session of its own: a worker of Ray that is ended sends signals to its group.
+            host = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, start_new_session=True)
+            if host.wait() == 0:
+                os._exit(0)
+            failures = failures + 1 if time.monotonic() - began < SOON_S else 0
+            time.sleep(1)
 
     def start(self, name: str, argv: list[str]) -> str:
         """Start a program by a name that is used once. Return why it cannot be started, or nothing."""
@@ -106,7 +123,7 @@ def main(mode: str, address: str, actor: str, resources: str, *argv: str) -> int
     except ImportError:
         return _fail(NO_RAY, "the package ray is not installed; it comes with the extra [ray]")
     try:
-        ray.init(address=address, namespace=NAMESPACE, log_to_driver=False, logging_level="error")
+        ray.init(address=address, namespace=NAMESPACE, log_to_driver=False, logging_level=logging.ERROR)
     except Exception as error:  # noqa: BLE001 - Ray raises a dozen kinds, and some are no RayError
         return _fail(NO_CLUSTER, f"the Ray cluster {address} is not reached: {error}")
     try:

@@ -42,7 +42,11 @@ class EnginePlace(PlaceEngine):
 
     def host_pids(self) -> list[int]:
         """The host processes, without the engine's own processes that have their command line as an argument."""
-        return [pid for pid in super().host_pids() if _is_host(pid)]
+        return [pid for pid in (*super().host_pids(), *self.staying_pids()) if _is_host(pid)]
+
+    def staying_pids(self) -> list[int]:
+        """The host processes that clusters keep, and those that wait for the end of another one."""
+        return processes_with(b"stay", os.fsencode(self.there))
 
     def transport(self, settings: PlaceSettings, near: str) -> PlaceTransport:
         return transport_of(settings, near)
@@ -52,9 +56,9 @@ async def end(place: EnginePlace) -> None:
     """End what still runs there, and what the engine keeps: a host process would be started again by it."""
     if place.runs.exists():
         await end_place(place)
-    everything = (b"serve", os.fsencode(place.there))
+    everything = os.fsencode(place.there)
     async with asyncio.timeout(PATIENCE_S):
-        while pids := processes_with(*everything):
+        while pids := [*processes_with(b"serve", everything), *processes_with(b"stay", everything)]:
             for pid in pids:
                 with suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)

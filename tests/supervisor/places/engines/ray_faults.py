@@ -43,13 +43,10 @@ class NearEnd(Restarted):
             )
 
     def hosts(self) -> list[int]:
-        return [pid for pid in self._of(b"serve") if b"hold" not in _words(pid) and b"python" in _words(pid)[0]]
+        return [pid for pid in self._of(b"stay") if b"hold" not in _words(pid) and b"python" in _words(pid)[0]]
 
     def bridges(self) -> list[int]:
         return [pid for pid in self._of(b"connect") + self._of(b"wait") if b"run" in _words(pid)]
-
-    def actors(self) -> list[int]:
-        return [pid for pid in map(int, filter(str.isdecimal, os.listdir("/proc"))) if _is_actor(pid)]
 
     def _of(self, mode: bytes) -> list[int]:
         return processes_with(mode, os.fsencode(self.there))
@@ -61,8 +58,10 @@ def _words(pid: int) -> list[bytes]:
     return [b""]
 
 
-def _is_actor(pid: int) -> bool:
-    return _words(pid)[0].startswith(b"ray::PlaceActor")
+def actors() -> list[int]:
+    """The processes of all actors of places on this machine."""
+    everything = map(int, filter(str.isdecimal, os.listdir("/proc")))
+    return [pid for pid in everything if _words(pid)[0].startswith(b"ray::PlaceActor")]
 
 
 async def make_fault(kind: str, near: NearEnd, cluster: servers.RayCluster) -> bool:
@@ -76,7 +75,7 @@ async def make_fault(kind: str, near: NearEnd, cluster: servers.RayCluster) -> b
         await asyncio.to_thread(cluster.tell, "kill node")
         await asyncio.to_thread(cluster.tell, "add node")
         return True
-    victims = {"bridge": near.bridges, "host": near.hosts, "actor": near.actors}[kind.split(maxsplit=1)[0]]()
+    victims = {"bridge": near.bridges, "host": near.hosts, "actor": actors}[kind.split(maxsplit=1)[0]]()
     for pid in victims[:1]:
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
@@ -110,7 +109,7 @@ async def one_round(
         return made
     finally:
         near.kill()
-        for pid in (*near.actors(), *near._of(b"serve")):
+        for pid in (*actors(), *near._of(b"stay")):
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
 

@@ -5,12 +5,15 @@ import os
 import signal
 import subprocess
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 from tests.supervisor.engine.conftest import until
+from tests.supervisor.places.conftest import processes_with
 from tests.supervisor.places.engines.conftest import ENGINES, EnginePlace, end
 from tests.supervisor.places.engines.fake_kubernetes import FakeKubernetes, Pod
+from tests.supervisor.places.engines.ray_faults import actors
 from tests.supervisor.places.engines.servers import PATIENCE_S, Containers, EngineServer, RayCluster, run, succeeds
 from whisper_tui.model.ending import Exited, Lost, Signalled
 from whisper_tui.supervisor.runs.executor import NeverRan, RunKey
@@ -249,6 +252,29 @@ async def test_a_command_outlives_its_actor_on_the_same_node(place: EnginePlace)
     await until(lambda: place.executor.problem is not None)
     await place.reached()
     await goes_on(place, key)
+
+
+def kept_by(place: EnginePlace) -> list[bytes]:
+    """The processes at the place of its host processes, and of whatever keeps them."""
+    pids = {*place.staying_pids(), *processes_with(b"serve", os.fsencode(place.there)), *place.host_pids()}
+    return [Path(f"/proc/{pid}/cmdline").read_bytes() for pid in pids if pid != os.getpid() and _is_there(pid)]
+
+
+def _is_there(pid: int) -> bool:
+    """True if a process is no request to Ray from here."""
+    return b"hold" not in Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+
+
+@pytest.mark.parametrize("server", ["ray"], indirect=True)
+async def test_actors_that_are_killed_leave_nothing_behind_that_runs_on(place: EnginePlace):
+    for _ in range(3):
+        for pid in actors():
+            os.kill(pid, signal.SIGKILL)
+        await until(lambda: place.executor.problem is not None)
+        await place.reached()
+        # The first host process serves on, and the one of the living actor waits for its end.
+        await until(lambda: len(kept_by(place)) == 2)
+    assert len(actors()) == 1
 
 
 @pytest.mark.parametrize("server", ["ray"], indirect=True)
