@@ -84,8 +84,20 @@ from whisper_tui.model.run import (
     UsageSample,
 )
 from whisper_tui.model.shown_rules import Judgement, RuleDraft, RuleEffect, RuleList, RuleTrial
-from whisper_tui.model.state import CallRecord, Claim, Ended, Held, Queued, Running, ShellReport, Starting, Waiting
+from whisper_tui.model.state import (
+    CallRecord,
+    Claim,
+    Ended,
+    Held,
+    PlaceState,
+    Queued,
+    Running,
+    ShellReport,
+    Starting,
+    Waiting,
+)
 from whisper_tui.supervisor.approvals.session_grants import check_scope, coverage, with_approved
+from whisper_tui.supervisor.places.place_files import no_such_place
 
 BATCH = 1000
 """Events in one batch."""
@@ -426,6 +438,11 @@ class InMemorySupervisor(PlayedWorld, Supervision):
         self.check()
         said = UnaskedLevel(level=level, until=until) if level is not None else None
         self.happen(UnaskedSet(at=self.clock(), session_id=session_id, level=said, by=by))
+
+    async def connect_place(self, place_name: str, by: Decider, *, connected: bool) -> PlaceState:
+        """Know no place."""
+        self.check()
+        raise no_such_place(place_name)
 
     async def mark_reviewed(self, until: float, by: Decider) -> None:
         """Record a review."""

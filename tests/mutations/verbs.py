@@ -40,6 +40,7 @@ def deciding(call_id: str, session_id: str, seen: str) -> dict[str, dict[str, An
         "undo": {**call, "paths": [], "direction": "undo", "by": BY},
         "undo_calls": {"order": {"call_ids": [call["call_id"]], "direction": "undo"}, "by": BY},
         "set_unasked": {"session_id": session_id, "level": "workspace", "by": BY},
+        "connect_place": {"place_name": "gpu1", "by": BY, "connected": False},
         "mark_reviewed": {"until": 1.0, "by": BY},
         "set_aside": {**call, "by": BY},
         "withdraw_yes": {**call, "by": BY},

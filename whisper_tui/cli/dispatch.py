@@ -56,6 +56,7 @@ FAMILIES = {
     "whisper_tui.cli.commands.manage_rules:add_rules": ("rules",),
     "whisper_tui.cli.commands.set_unasked:add_unasked": ("unasked",),
     "whisper_tui.cli.commands.manage_config:add_config": ("config",),
+    "whisper_tui.cli.commands.manage_places:add_places": ("places",),
     "whisper_tui.cli.commands.supervisor_control:add_status": ("status", "restart", "stop"),
     "whisper_tui.cli.commands.supervisor_control:add_pause": ("pause", "resume"),
     "whisper_tui.cli.commands.supervisor_control:add_prune": ("prune",),

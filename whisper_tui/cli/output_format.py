@@ -271,12 +271,15 @@ def cannot_work(problem: str) -> str:
     return f"The supervisor cannot work as it should: {visible(problem)}"
 
 
+RESTS = "connected when a call needs it"
+
+
 def place_lines(places: Iterable[dict[str, Any]]) -> Iterator[str]:
     """Yield how each place is reached, and how many runs there are not over."""
     for place in places:
         runs = f", {place['running']} running" if place["running"] else ""
         since = age(time.time() - place["since"])
-        away = f"unreachable for {since}: {place['problem'].rstrip('.')}"
+        away = f"unreachable for {since}: {place['problem'].rstrip('.')}" if place["problem"] else RESTS
         reached = f"reached for {since}" if place["reached"] else away
         served = f"; agents there start {place['relay']} mcp" if place.get("relay") else ""
         agents = f", {place['agents']} connected" if place.get("agents") else ""

@@ -83,7 +83,7 @@ GROUPS = {
     ),
     "Rules": ("unasked", "explain", "rules", "config"),
     "Agents": ("install", "uninstall", "doctor", "mcp", "acp", "executor", "call", "tools", "agent", "demo"),
-    "Service": ("status", "restart", "stop", "bring", "prune", "completions", "man"),
+    "Service": ("status", "places", "restart", "stop", "bring", "prune", "completions", "man"),
 }
 """The subcommands by their headings in the help. The others are internal: they work, and are not listed."""
 

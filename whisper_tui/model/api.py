@@ -548,6 +548,14 @@ class Supervision(Protocol):
         """Say whether somebody is at a cockpit: the supervisor notifies only while nobody is. It holds for 6 s."""
         ...
 
+    async def connect_place(self, place_name: str, by: Decider, *, connected: bool) -> PlaceState:
+        """Reach a place now, or let it go, and return how it is then. It is not waited for longer than a minute.
+
+        Letting it go ends the job, Pod or actor that holds it, until a call needs it again. Raises `InvalidRequest`
+        while commands of this supervisor run there, and `Unavailable` if there is no such place.
+        """
+        ...
+
     async def status(self) -> SupervisorStatus:
         """Return counts, settings and problems of the supervisor."""
         ...

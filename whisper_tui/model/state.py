@@ -464,7 +464,7 @@ class PlaceState(Value):
     since: float
     """When that began, in seconds since the epoch."""
     problem: str = ""
-    """Why it is not reached, as a clause. Empty: it is."""
+    """Why it is not reached, as a clause. Empty: it is, or is connected when a call needs it."""
     host: str = ""
     """The name that it has for itself. Empty: not known yet."""
     running: int = 0
@@ -475,3 +475,8 @@ class PlaceState(Value):
     """The program that agents there start to ask this supervisor. Empty: it serves none there."""
     agents: int = 0
     """Agents there that are connected by it."""
+
+    @property
+    def is_away(self) -> bool:
+        """True if it is unreachable, and not only let go until a call needs it."""
+        return not self.reached and bool(self.problem)

@@ -132,6 +132,7 @@ TRIED: Mapping[str, str] = MappingProxyType(
         "change_setting": "change a setting",
         "prune": "remove recorded output",
         "report_presence": "report a person at a cockpit",
+        "connect_place": "connect a place or let it go",
         "shutdown": "stop the supervisor",
         "phone_pairing_open": "pair a phone",
         "phone_pairing": "read the code of a pairing",

@@ -20,6 +20,7 @@ from whisper_tui.model.event import (
 )
 from whisper_tui.model.phone_proof import PhoneProof
 from whisper_tui.model.run import Limits
+from whisper_tui.model.state import PlaceState
 from whisper_tui.policy.rules.rule import Rules
 from whisper_tui.supervisor.approvals.approval_queue import ApprovalQueue
 from whisper_tui.supervisor.approvals.handover import CallerTools, Tickets
@@ -28,7 +29,7 @@ from whisper_tui.supervisor.approvals.placed_calls import PlacedCalls
 from whisper_tui.supervisor.edit_history import EditHistory
 from whisper_tui.supervisor.health import HookGaps, UnguardedAgents
 from whisper_tui.supervisor.journal.store import Store
-from whisper_tui.supervisor.places.place_files import HasPlaces, no_places
+from whisper_tui.supervisor.places.place_files import HasPlaces, no_places, no_such_place
 from whisper_tui.supervisor.places.place_settings import Placement
 from whisper_tui.supervisor.places.placed_executors import PlacedExecutors
 from whisper_tui.supervisor.queries import Queries, StatusReport
@@ -70,6 +71,12 @@ class Parts:
     undos: UndoOfCalls
     queries: Queries
     status: StatusReport
+
+    async def connect_place(self, place: str, *, connected: bool) -> PlaceState:
+        """Reach a place now, or let it go. Raises `Unavailable`, and `InvalidRequest` while commands run there."""
+        if not isinstance(self.executor, PlacedExecutors):
+            raise no_such_place(place)
+        return await self.executor.connect(place, connected=connected)
 
     def on_event(self, event: Event) -> None:
         """Call the consequences of one event, once it is on the board.

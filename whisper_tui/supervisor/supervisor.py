@@ -43,6 +43,7 @@ from whisper_tui.model.state import (
     Claim,
     Ended,
     Held,
+    PlaceState,
     Queued,
     Running,
     ShellReport,
@@ -457,6 +458,10 @@ class Supervisor:
     async def change_setting(self, name: str, value: str | None, seen: str, by: Decider) -> None:
         """Write a setting into the configuration file."""
         self.settings_file.change(name, value, seen)
+
+    async def connect_place(self, place_name: str, by: Decider, *, connected: bool) -> PlaceState:
+        """Reach a place now, or let it go, and return how it is then."""
+        return await self._parts.connect_place(place_name, connected=connected)
 
     async def status(self) -> SupervisorStatus:
         """Counts, settings and problems of the supervisor."""

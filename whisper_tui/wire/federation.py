@@ -64,7 +64,7 @@ MOST_CALLS = 250_000
 EVENTS_AT_ONCE = 50
 """Events that are translated before keys and drawing get their turn."""
 
-IDS = ("call_id", "session_id", "grant_id", "denial_id")
+IDS = ("call_id", "session_id", "grant_id", "denial_id", "place_name")
 """The arguments that say which machine a request is about."""
 
 

@@ -209,6 +209,7 @@ OPERATIONS: Mapping[str, Operation] = MappingProxyType(
             _operation(Supervision.change_setting, "decides"),
             _operation(Supervision.prune, "decides"),
             _operation(Supervision.report_presence, "decides"),
+            _operation(Supervision.connect_place, "decides", patient=True),
             _operation(Supervision.status),
             _operation(Supervision.shutdown, "decides"),
             _operation(RowSource.rows),

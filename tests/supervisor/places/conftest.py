@@ -12,6 +12,7 @@ import pytest
 
 from tests.ssh_server import SshServer, loopback_server
 from tests.supervisor.engine.conftest import PATIENCE_S, Engine, end_everything, until
+from whisper_tui.supervisor.places.far_host import HostMode
 from whisper_tui.supervisor.places.place_settings import PlaceSettings
 from whisper_tui.supervisor.places.place_transports import PlaceTransport, SshTransport
 from whisper_tui.supervisor.places.remote_executor import RemoteExecutor
@@ -21,7 +22,7 @@ from whisper_tui.supervisor.runs.executor import RunKey
 class PipeTransport:
     """Runs what it is given here: the connection is a pipe."""
 
-    holds = False
+    holds: HostMode | None = None
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -47,7 +48,7 @@ class PlaceEngine(Engine):
     def __init__(self, directory: Path, server: SshServer | None = None) -> None:
         super().__init__(directory)
         self.there = directory / "there"
-        self.settings = PlaceSettings("gpu1", "ssh", directory=str(self.there), python=sys.executable)
+        self.settings = PlaceSettings("gpu1", "ssh", directory=str(self.there), python=sys.executable, connect="start")
         self._server = server
 
     def transport(self, settings: PlaceSettings, near: str) -> PlaceTransport:

@@ -52,6 +52,9 @@ class SamePlace:
         """Set while it answers."""
         self.gate.set()
 
+    async def reach(self) -> "User | None":
+        return self.hello
+
     def unreached(self) -> Unavailable:
         return Unavailable(f"{self.name} is unreachable: the test says so", hint="none")
 

@@ -47,7 +47,7 @@ class WaitingExecutor(RemoteExecutor):
 
 
 def executor_of(plan: Path, there: str, python: str, config: str, host: str) -> RemoteExecutor:
-    settings = PlaceSettings("gpu1", "ssh", directory=there, python=python)
+    settings = PlaceSettings("gpu1", "ssh", directory=there, python=python, connect="start")
     return WaitingExecutor(settings, lambda *_: CutTransport("gpu1", host, config, plan / "cuts"), plan / "runs")
 
 

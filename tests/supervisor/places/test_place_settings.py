@@ -11,6 +11,11 @@ def test_a_place_needs_only_its_engine() -> None:
     assert read_place("gpu1", {"by": "ssh"}) == PlaceSettings("gpu1", "ssh", agents=False)
 
 
+def test_a_place_says_when_it_is_connected_and_how_much_it_runs() -> None:
+    place = read_place("gpu1", {"by": "ssh", "connect": "start", "idle_s": float("inf"), "workers": 4})
+    assert (place.connect, place.idle_s, place.workers) == ("start", float("inf"), 4)
+
+
 def test_the_options_of_an_engine_are_texts_and_those_of_every_place_have_fields() -> None:
     table = {"by": "ray", "cpus": 4, "gpus": 0.5, "python": "/opt/python3.12", "workspace": "/data/project"}
     place = read_place("a100", table)
@@ -36,6 +41,11 @@ def test_the_options_of_an_engine_are_texts_and_those_of_every_place_have_fields
         ("gpu1", {"by": "ssh", "host": "a\nb"}, "places.gpu1.host may not be"),
         ("gpu1", {"by": "ssh", "host": True}, "places.gpu1.host must be a text or a number"),
         ("gpu1", {"by": "ssh", "agents": "true"}, "places.gpu1.agents must be true or false"),
+        ("gpu1", {"by": "ssh", "connect": "later"}, "places.gpu1.connect may not be 'later'"),
+        ("gpu1", {"by": "ssh", "idle_s": "600"}, "places.gpu1.idle_s must be a number of seconds, or inf, not '600'"),
+        ("gpu1", {"by": "ssh", "idle_s": -1}, "places.gpu1.idle_s must be a number of seconds, or inf, not -1"),
+        ("gpu1", {"by": "ssh", "workers": 1.5}, "places.gpu1.workers must be a whole number, not 1.5"),
+        ("gpu1", {"by": "ssh", "workers": True}, "places.gpu1.workers must be a whole number, not True"),
         ("gpu1", {"by": "ssh", "directory": "whisper"}, "places.gpu1.directory must be an absolute path there"),
     ],
 )

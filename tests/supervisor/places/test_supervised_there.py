@@ -40,7 +40,8 @@ class PlacedBench(Bench):
         super().__init__(directory)
         self.there, self.gate = directory / "there", directory / "gate"
         self.gate.touch()
-        self.places = (PlaceSettings("gpu1", "ssh", directory=str(self.there), python=sys.executable),)
+        there = PlaceSettings("gpu1", "ssh", directory=str(self.there), python=sys.executable, connect="start")
+        self.places = (there,)
 
     async def open(self, rules: Rules = NO_RULES, workers: int = 4) -> None:
         runs = Path(self.home.state) / "runs"
@@ -65,6 +66,13 @@ class PlacedBench(Bench):
     async def out(self, call_id: str) -> bytes:
         return (await self.supervisor.read_output(call_id, "out", 0, 1 << 20)).data
 
+    async def end(self) -> None:
+        """End all runs, and the host process."""
+        await self.supervisor.shutdown(end_runs=True)
+        await self.supervisor.close()
+        for pid in processes_with(b"serve", os.fsencode(self.there)):
+            os.kill(pid, signal.SIGKILL)
+
     async def reached(self) -> None:
         await until(lambda: self.placed.problem_at("gpu1") is None)
 
@@ -74,10 +82,7 @@ async def placed(tmp_path: Path) -> AsyncIterator[PlacedBench]:
     made = PlacedBench(tmp_path)
     await made.open()
     yield made
-    await made.supervisor.shutdown(end_runs=True)
-    await made.supervisor.close()
-    for pid in processes_with(b"serve", os.fsencode(made.there)):
-        os.kill(pid, signal.SIGKILL)
+    await made.end()
 
 
 async def test_an_approved_call_runs_there_and_one_without_a_place_here(placed: PlacedBench) -> None:

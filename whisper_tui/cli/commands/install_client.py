@@ -349,7 +349,7 @@ def _print_supervisor(status: dict[str, Any] | None, socket: str) -> None:
         _line("bad", cannot_work(status["problem"]))
     places = status.get("places", ())
     for place, line in zip(places, place_lines(places), strict=True):
-        _line("good" if place["reached"] else "bad", line)
+        _line("good" if place["reached"] else "bad" if place["problem"] else "note", line)
     _line("good" if status["sandbox_problem"] is None else "note", f"sandbox: {status['sandbox']}")
     if status["counts"]:
         _line("good", f"each run has a control group, which counts {' and '.join(status['counts'])}")

@@ -310,7 +310,9 @@ class FarHost:
                 self.agents.take(name, frame.header, bytes(frame.payload), reply)
             case "finished":
                 reply({"names": self.runs.finished()})
-            case "ping":
+            case "ping" | "end" as what:
+                # What runs is not ended: then this goes on, and ends by itself later.
+                self._ended = what == "end" and not self.runs.any_alive
                 reply({})
             case "output":
                 connection.told = True

@@ -32,6 +32,8 @@ HELLO_S = 60.0
 """Seconds that a place has to say hello: a login, a host that starts, and the environment of the user there."""
 PING_S = 10.0
 """Seconds without a frame after which the place is asked if it is there, and those that it has to answer."""
+LOOK_S = 5.0
+"""Longest pause in seconds between two looks if a place is still used."""
 _ENDS_WITHIN_S = 2.0
 _LAST_WORDS = 500
 _RENEWALS = 3
@@ -75,15 +77,19 @@ class PlaceConnection:
         greet: Callable[[Hello], None],
         *,
         part: Callable[[], None] = lambda: None,
+        in_use: Callable[[], bool] = lambda: True,
     ) -> None:
-        """`near`: the name of this end there. `greet` is called whenever it is reached, `part` when that is over."""
+        """`near`: the name of this end there. `greet` is called whenever it is reached, `part` when that is over.
+
+        `in_use`: returns False while nothing of this end runs there.
+        """
         self.name = settings.name
         self.hello: Hello | None = None
         """The other end. None: it is not reached."""
         self.since = time.time()
         """When it was reached, or since when it is not, in seconds since the epoch."""
-        self.problem = "the first connection is being made"
-        """Why it is not reached, as a clause."""
+        self.problem = ""
+        """Why it is not reached, as a clause. Empty: it is, or nobody needs it."""
         self.summary = transport.summary()
         self.host = ""
         """The name that the place has for itself. Empty: it was never reached."""
@@ -91,7 +97,18 @@ class PlaceConnection:
         self._settings = settings
         self._near = near
         self._news = news
-        self._greet, self._part = greet, part
+        self._greet, self._part, self._in_use = greet, part, in_use
+        self._wanted = asyncio.Event()
+        """Set while it is to be connected: from the first use on, until it is let go."""
+        self._tried = asyncio.Event()
+        """Set once it was reached, or could not be, since it was wanted."""
+        self._parted = asyncio.Event()
+        """Set while it is not connected."""
+        self._is_let_go = False
+        """True from the moment when a connection is let go until it has ended."""
+        self._used_at = time.monotonic()
+        self._frames: IncomingFrames | None = None
+        """The frames from there while it is connected."""
         self._task: asyncio.Task[None] | None = None
         self._numbers = itertools.count(1)
         self._asked: dict[int, asyncio.Future[Frame]] = {}
@@ -101,7 +118,9 @@ class PlaceConnection:
         self._retry = asyncio.Event()
 
     def open(self) -> None:
-        """Begin to connect."""
+        """Begin to connect, now or once it is needed."""
+        if self._settings.connect == "start" or self._settings.agents:
+            self.want()
         self._task = asyncio.create_task(self._keep(), name=f"connection to {self.name}")
 
     async def close(self) -> None:
@@ -110,6 +129,40 @@ class PlaceConnection:
             self._task.cancel()
             await asyncio.wait([self._task])
             self._task = None
+
+    def want(self) -> None:
+        """Have it connected from now on, until nobody has used it for a while."""
+        self._used_at = time.monotonic()
+        if not self._wanted.is_set():
+            self.problem, self.since = "the first connection is being made", time.time()
+            self._tried.clear()
+            self._wanted.set()
+
+    async def reach(self) -> Hello | None:
+        """Return who is there, and wait for the first attempt if it was let go. None: it is unreachable."""
+        self.want()
+        await self._tried.wait()
+        return self.hello
+
+    async def let_go(self) -> None:
+        """End the connection, and what the engine keeps for it, until it is needed again. Raises `Unavailable`.
+
+        Commands there go on: then the engine keeps it as well.
+        """
+        self._wanted.clear()
+        if self.hello is not None:
+            self._is_let_go = True
+            if self._transport.holds is not None:
+                await self.ask("end")
+            if self._frames is not None:
+                self._frames.end()
+            await self._parted.wait()
+        self._retry.set()
+
+    @property
+    def rests(self) -> bool:
+        """True while it is not connected because nobody needs it."""
+        return not self._wanted.is_set() and self.hello is None
 
     def try_now(self) -> None:
         """Try to reach it now, not after the pause."""
@@ -128,6 +181,8 @@ class PlaceConnection:
         # Who does not wait for an answer is not told that it failed.
         answer.add_done_callback(lambda future: future.cancelled() or future.exception())
         self._out.put_nowait(encoded({"do": do, "id": number, **header}, payload))
+        if do != "ping":
+            self._used_at = time.monotonic()
         return answer
 
     async def ask(self, do: str, payload: bytes = b"", **header: Any) -> Frame:
@@ -137,9 +192,16 @@ class PlaceConnection:
     async def _keep(self) -> None:
         attempt = 0
         while True:
+            if not self._wanted.is_set():
+                self.problem, self.since, attempt = "", time.time(), 0
+                await self._wanted.wait()
             try:
                 await self._connect(attempt)
             except WhisperError as error:
+                if self._is_let_go or not self._wanted.is_set():
+                    # Somebody may have wanted it again meanwhile.
+                    self._is_let_go = False
+                    continue
                 if time.monotonic() - self._begun_at > STABLE_S:
                     attempt = 0
                 self._begun_at = math.inf
@@ -209,7 +271,9 @@ class PlaceConnection:
             raise await self._explained(ended, process, said) from None
         finally:
             if self.hello is not None:
-                self.hello, self.problem, self.since = None, "the connection was lost", time.time()
+                lost = "" if self._is_let_go else "the connection was lost"
+                self.hello, self.problem, self.since = None, lost, time.time()
+                self._parted.set()
                 self._part()
             if sender is not None:
                 sender.cancel()
@@ -273,18 +337,25 @@ class PlaceConnection:
 
     def _begin(self, hello: Hello) -> None:
         self.hello, self.since, self.problem = hello, time.time(), ""
+        self._parted.clear()
         self._begun_at, self.host = time.monotonic(), hello.host
         _log.info("%s is reached by %s", self.name, self.summary)
+        self._used_at = time.monotonic()
         self._greet(hello)
+        self._tried.set()
 
     async def _receive(self, frames: IncomingFrames, news: list[FrameView]) -> None:
         pinging = asyncio.create_task(self._ping(frames))
+        resting = asyncio.create_task(self._rest_when_idle())
+        self._frames = frames
         try:
             while True:
                 await frames.give(self._news, [frame for frame in news if not self._resolve(frame)])
                 news = await frames.next()
         finally:
             pinging.cancel()
+            resting.cancel()
+            self._frames = None
 
     def _resolve(self, frame: FrameView) -> bool:
         """Give an answer to whoever asked. Return False if it is no answer."""
@@ -311,6 +382,20 @@ class PlaceConnection:
             if frames.silence_s >= 2 * PING_S:
                 frames.end()
 
+    async def _rest_when_idle(self) -> None:
+        """Let it go once nobody has used it for as long as its settings say."""
+        idle_s = math.inf if self._settings.agents else self._settings.idle_s
+        while not math.isinf(idle_s):
+            if self._in_use() or self._asked:
+                self._used_at = time.monotonic()
+            left = self._used_at + idle_s - time.monotonic()
+            if left <= 0:
+                _log.info("%s is let go: nobody has used it for %g s", self.name, idle_s)
+                with suppress(WhisperError):
+                    await self.let_go()
+                return
+            await asyncio.sleep(min(max(left, 0.01), LOOK_S))
+
     async def _send_all(self, connected: socket.socket) -> None:
         loop = asyncio.get_running_loop()
         with suppress(OSError):
@@ -333,6 +418,7 @@ class PlaceConnection:
         if problem != self.problem:
             _log.warning("%s is unreachable: %s", self.name, problem)
         self.problem = problem
+        self._tried.set()
 
     async def _explained(
         self, ended: StreamEnded, process: asyncio.subprocess.Process | None, said: IO[bytes]

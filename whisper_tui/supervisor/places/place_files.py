@@ -80,6 +80,10 @@ class AskedPlace(Protocol):
         """The user there. None: the place is not reached."""
         ...
 
+    async def reach(self) -> FarUser | None:
+        """Return the user there, after the first attempt if it is not connected. None: it is not reached."""
+        ...
+
     def unreached(self) -> Unavailable:
         """Return the error of a request that cannot be sent."""
         ...
@@ -101,9 +105,14 @@ class HasPlaces(Protocol):
         ...
 
 
+def no_such_place(place: str) -> Unavailable:
+    """Return the error of a place that the configuration does not name."""
+    return Unavailable(f"there is no place {place} in the configuration", hint=f"Add [places.{place}], then restart")
+
+
 def no_places(place: str) -> AskedPlace:
     """Raise `Unavailable`: commands run on this machine alone."""
-    raise Unavailable(f"there is no place {place} in the configuration", hint=f"Add [places.{place}], then restart")
+    raise no_such_place(place)
 
 
 class BadAnswer(Exception):
@@ -372,7 +381,11 @@ async def examine_at(
 
     `work` is called in a thread several times, and must only look. `directories`: those that are likely to exist.
     """
-    user = asked.hello
+    try:
+        async with asyncio.timeout(MOST_SECONDS):
+            user = await asked.reach()
+    except TimeoutError:
+        user = None
     if user is None:
         raise asked.unreached()
     files, loop = PlaceFiles(asked.name, user, directories), asyncio.get_running_loop()

@@ -24,8 +24,14 @@ ENGINE_OPTIONS: Mapping[Engine, tuple[str, ...]] = {
 }
 """The keys that each engine reads, beside those of every place."""
 
+_TYPED = frozenset({"agents", "connect", "idle_s", "workers"})
+"""Those of every place that are no text."""
 _REQUIRED: Mapping[Engine, str] = {"docker": "container", "podman": "container", "kubernetes": "image"}
-_OF_EVERY_PLACE = ("agents", "by", "directory", "python", "workspace")
+_OF_EVERY_PLACE = ("agents", "by", "connect", "directory", "idle_s", "python", "workers", "workspace")
+IDLE_S = 600.0
+"""Seconds after which a place is let go that nobody uses."""
+Connects = Literal["first use", "start"]
+"""When a place is connected: when a call first needs it, or as soon as the supervisor runs."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +49,12 @@ class PlaceSettings:
     workspace: str = ""
     """Absolute directory there that stands for the workspace of an agent. Empty: the same path as here."""
     agents: bool = False
-    """True if agents there ask this machine's supervisor."""
+    """True if agents there ask this machine's supervisor. Then it is connected all the time."""
+    connect: Connects = "first use"
+    idle_s: float = IDLE_S
+    """Seconds without use after which it is let go, with the job, Pod or actor that holds it. Infinite: never."""
+    workers: int = 0
+    """How many of its commands run at once, approved or not. 0: no limit of its own."""
 
     def option(self, name: str) -> str:
         """Return an option of the engine. Empty: the table does not say it."""
@@ -66,7 +77,7 @@ def read_place(name: str, table: object) -> PlaceSettings:
     agents = table.get("agents", False)
     if not isinstance(agents, bool):
         raise BadConfiguration(f"{where}.agents must be true or false", hint="Write it without quotes")
-    said = {key: _text(where, key, value) for key, value in table.items() if key in known and key != "agents"}
+    said = {key: _text(where, key, value) for key, value in table.items() if key in known and key not in _TYPED}
     if unknown := [key for key in table if key not in known]:
         raise BadConfiguration(unknown_key(where, unknown[0], known), hint="Correct it, then try again")
     required = _REQUIRED.get(by)
@@ -77,7 +88,33 @@ def read_place(name: str, table: object) -> PlaceSettings:
             raise BadConfiguration(f"{where}.{key} must be an absolute path there", hint="Write it from / on")
     options = {key: said[key] for key in ENGINE_OPTIONS[by] if said.get(key)}
     general = {key: said[key] for key in ("directory", "python", "workspace") if said.get(key)}
-    return PlaceSettings(name, by, options, agents=agents, **general)
+    return PlaceSettings(
+        name,
+        by,
+        options,
+        agents=agents,
+        connect=_connects(where, table),
+        idle_s=_number(where, table, "idle_s", IDLE_S),
+        workers=int(_number(where, table, "workers", 0)),
+        **general,
+    )
+
+
+def _connects(where: str, table: Mapping[str, object]) -> Connects:
+    said = table.get("connect", "first use")
+    for each in get_args(Connects):
+        if said == each:
+            return each  # type: ignore[no-any-return]
+    raise BadConfiguration(f"{where}.connect may not be {said!r}", hint='Write connect = "first use" or "start"')
+
+
+def _number(where: str, table: Mapping[str, object], key: str, default: float) -> float:
+    said = table.get(key, default)
+    whole = key == "workers"
+    if isinstance(said, bool) or not isinstance(said, int if whole else (int, float)) or not said >= 0:
+        kind = "a whole number" if whole else "a number of seconds, or inf"
+        raise BadConfiguration(f"{where}.{key} must be {kind}, not {said!r}", hint=f"Write it like {key} = {default:g}")
+    return float(said)
 
 
 def _engine(where: str, by: object) -> Engine:
@@ -114,6 +151,11 @@ class Placement:
     def names(self) -> tuple[str, ...]:
         """The names of all places, in the order of the configuration."""
         return tuple(self._places)
+
+    def most_at(self, place: str) -> int:
+        """Return how many commands run at once at a place. 0: as many as anybody wants."""
+        settings = self._places.get(place)
+        return settings.workers if settings is not None else 0
 
     def known(self, name: str) -> str:
         """Return the place that is meant, empty for this machine. Raises `Refused` if there is none of that name."""

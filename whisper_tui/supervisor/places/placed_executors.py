@@ -5,12 +5,12 @@ from collections.abc import AsyncIterator, Callable, Iterable
 from pathlib import Path
 
 from whisper_tui.model.board import Board
-from whisper_tui.model.errors import Unavailable
 from whisper_tui.model.run import OutputChunk, OutputSpan, SignalTarget, Stream, TerminalSize
 from whisper_tui.model.state import PlaceState
 from whisper_tui.supervisor.places.cluster_transports import KubernetesTransport, RayTransport, SlurmTransport
 from whisper_tui.supervisor.places.mirror import placed_at
 from whisper_tui.supervisor.places.place_connection import PlaceConnection
+from whisper_tui.supervisor.places.place_files import no_such_place
 from whisper_tui.supervisor.places.place_settings import PlaceSettings
 from whisper_tui.supervisor.places.place_transports import (
     ContainerTransport,
@@ -78,7 +78,7 @@ class PlacedExecutors:
         if not place:
             return self._here.problem
         remote = self._there.get(place)
-        return remote.problem if remote is not None else _not_configured(place).sentence()
+        return remote.problem if remote is not None else no_such_place(place).sentence()
 
     def _tell_reached(self, place: str) -> None:
         self.on_reached(place)
@@ -86,6 +86,18 @@ class PlacedExecutors:
     def connection(self, place: str) -> PlaceConnection:
         """Return the connection to a place. Raises `Unavailable`."""
         return self._at(place).connection
+
+    async def connect(self, place: str, *, connected: bool) -> PlaceState:
+        """Reach a place now, or let it go, and return how it is then.
+
+        Raises `Unavailable`, and `InvalidRequest` while commands run there.
+        """
+        remote = self._at(place)
+        if connected:
+            await remote.reach()
+        else:
+            await remote.let_go()
+        return remote.state()
 
     def serve_agents(self, serve: ServeAgent) -> None:
         """Serve the agents at the places whose settings say so, from now on."""
@@ -197,9 +209,5 @@ class PlacedExecutors:
     def _at(self, place: str) -> RemoteExecutor:
         remote = self._there.get(place)
         if remote is None:
-            raise _not_configured(place)
+            raise no_such_place(place)
         return remote
-
-
-def _not_configured(place: str) -> Unavailable:
-    return Unavailable(f"there is no place {place} in the configuration", hint=f"Add [places.{place}], then restart")

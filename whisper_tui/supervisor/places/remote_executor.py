@@ -40,6 +40,8 @@ MADE_ANEW = "the place was made anew since it was started there; it may have run
 ServeAgent = Callable[[socket.socket, PeerThere], Awaitable[None]]
 """Serves an agent at a place, whose bytes come over a socket. Cancelled when the connection to the place is lost."""
 
+REACH_S = 60.0
+"""Seconds that somebody who asks for it waits until a place is reached."""
 MOST_AHEAD = 1 << 20
 """Bytes of one agent that wait to be served. The host process sends fewer ahead."""
 PIECE = 1 << 16
@@ -260,8 +262,11 @@ class RemoteExecutor(ExecutorOfFiles[PlacedRun]):
     @property
     def problem(self) -> str | None:
         """Why nothing can be started there now, as a sentence. None: it can."""
-        if self._connection is None or self._connection.hello is None:
-            return self.connection.unreached().sentence() if self._connection else f"{self.name} is not open"
+        if self._connection is None:
+            return f"{self.name} is not open"
+        if self._connection.hello is None:
+            # It is connected once a call is looked at that is about to start.
+            return None if self._connection.rests else self._connection.unreached().sentence()
         return self._mirrored.health.problem
 
     @property
@@ -286,6 +291,21 @@ class RemoteExecutor(ExecutorOfFiles[PlacedRun]):
             agents=self.agents.number,
         )
 
+    async def reach(self) -> None:
+        """Connect now if it is not connected, and wait for the first attempt, for a minute at most."""
+        self.connection.try_now()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(REACH_S):
+                await self.connection.reach()
+
+    async def let_go(self) -> None:
+        """End the connection and what the engine keeps. Raises `InvalidRequest` while commands run there."""
+        if self._is_used():
+            runs = len(self._mirrored.runs)
+            used = f"{runs} of its commands are not over" if runs else "agents there are connected"
+            raise InvalidRequest(f"{self.name} is in use: {used}", hint="Wait for them, or end them, then try again")
+        await self.connection.let_go()
+
     def serve_agents(self, serve: ServeAgent) -> None:
         """Serve the agents there from now on, if the settings say so."""
         if self._settings.agents:
@@ -304,7 +324,9 @@ class RemoteExecutor(ExecutorOfFiles[PlacedRun]):
         self._mark.read()
         transport = self._transport_of(self._settings, near)
         news = PlaceNews(self._mirrored, self.agents, lambda: self.connection.hello)
-        self._connection = PlaceConnection(transport, self._settings, near, news, self._on_reached, part=self._on_lost)
+        self._connection = PlaceConnection(
+            transport, self._settings, near, news, self._on_reached, part=self._on_lost, in_use=self._is_used
+        )
         self._connection.open()
 
     async def close(self) -> None:
@@ -316,6 +338,7 @@ class RemoteExecutor(ExecutorOfFiles[PlacedRun]):
     async def start(self, order: StartOrder) -> None:
         """Order a start. Its result is reported. While the place is away, the attempt is revoked when it is back."""
         mirror = Mirror(str(self._directory), order.key)
+        self.connection.want()
         hello = self.connection.hello
         identity = Identity(hello.instance, hello.boot) if hello else self._mark.before
         try:
@@ -347,8 +370,10 @@ class RemoteExecutor(ExecutorOfFiles[PlacedRun]):
         run = self._mirrored.runs[key] = PlacedRun(mirror, self._files, ordered=True)
         if mirror.has(run_files.DONE):
             self._mirrored.look(run)
-        elif self.connection.hello is not None:
-            self._attach(run, self.connection.hello)
+        else:
+            self.connection.want()
+            if self.connection.hello is not None:
+                self._attach(run, self.connection.hello)
 
     async def reports(self) -> AsyncIterator[tuple[Report, ...]]:
         """Yield batches of new reports about the started and attached runs, without end, for one reader."""
@@ -382,6 +407,9 @@ class RemoteExecutor(ExecutorOfFiles[PlacedRun]):
             self._attach(run, hello)
         self._mirrored.keep(self._forget_finished())
         self._on_place_reached(self.name)
+
+    def _is_used(self) -> bool:
+        return bool(self._mirrored.runs or self.agents.number)
 
     def _on_lost(self) -> None:
         for run in self._mirrored.runs.values():

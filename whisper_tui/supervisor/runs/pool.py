@@ -204,7 +204,12 @@ class Pool:
         self._orders, self.previews, self._ways = orders, previews, ways
         self._requeue_for_approval, self._fail = requeue, fail
         self.workers = Workers(
-            store.board, orders.workers, MemoryGauge(orders.min_memory_bytes), clock, owner_of=owner_of
+            store.board,
+            orders.workers,
+            MemoryGauge(orders.min_memory_bytes),
+            clock,
+            owner_of=owner_of,
+            most_at=judge.placement.most_at,
         )
         self._queue = StartQueue(
             store.board,

@@ -149,6 +149,7 @@ class _CountedRun(NamedTuple):
     asked: bool
     """True if a human approved it."""
     background: bool
+    place: str
 
 
 class _Obstacle(NamedTuple):
@@ -175,18 +176,25 @@ class Workers:
         wall: Callable[[], float],
         *,
         owner_of: Callable[[str], str],
+        most_at: Callable[[str], int],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`wall`: returns seconds since the epoch, as the journal has them. `owner_of`: the owner of a session."""
+        """`wall`: returns seconds since the epoch, as the journal has them. `owner_of`: the owner of a session.
+
+        `most_at`: how many commands a place runs at once; 0 for no limit.
+        """
         self._board = board
         self._workers = workers
         self._memory = memory
         self._wall = wall
         self._owner_of = owner_of
+        self._most_at = most_at
         self._clock = clock
         self._runs: dict[str, _CountedRun] = {}
         self._unasked: Counter[str] = Counter()
         """Number of commands that run unasked, by owner."""
+        self._at_place: Counter[str] = Counter()
+        """Number of commands by the place where they run, for those that run at one."""
         self._occupying: dict[str, None] = {}
         """Ids of the runs that occupied a worker when they started; some may have become long since."""
         self._begins: list[tuple[float, str]] = []
@@ -203,7 +211,11 @@ class Workers:
         owner, asked = self._owner_of(record.call.session_id), record.decided_by_human
         now = self._wall()
         age = max(0.0, now - _started_at(record, now))
-        self._runs[record.id] = _CountedRun(self._clock() - age, owner, asked, record.call.background)
+        self._runs[record.id] = _CountedRun(
+            self._clock() - age, owner, asked, record.call.background, record.spec.place
+        )
+        if record.spec.place:
+            self._at_place[record.spec.place] += 1
         if not asked:
             self._unasked[owner] += 1
             if not record.call.background:
@@ -216,6 +228,8 @@ class Workers:
         """Forget a command that has ended."""
         run = self._runs.pop(call_id, None)
         self._occupying.pop(call_id, None)
+        if run is not None and run.place:
+            self._at_place[run.place] -= 1
         if run is not None and not run.asked:
             self._unasked[run.owner] -= 1
             if not self._unasked[run.owner]:
@@ -251,6 +265,14 @@ class Workers:
             return None
         own = (call_id for call_id, run in self._runs.items() if not run.asked and run.owner == owner)
         return _Obstacle(f"{count} of {most} commands of its agent running without approval", tuple(own))
+
+    def obstacle_at(self, place: str) -> _Obstacle | None:
+        """Return what keeps commands at a place from starting, whoever allowed them. None: the place has no limit."""
+        most, count = self._most_at(place), self._at_place[place]
+        if not most or count < most:
+            return None
+        there = (call_id for call_id, run in self._runs.items() if run.place == place)
+        return _Obstacle(f"{count} of {most} commands of {place} running", tuple(there))
 
     def reason(self, obstacle: _Obstacle) -> QueueReason:
         """Return an obstacle as people are told, with the longest of its runs."""
@@ -327,7 +349,7 @@ class StartQueue:
                 # It may have been withdrawn, or returned to the human, since it was queued.
                 if record is None or not isinstance(record.state, Queued):
                     continue
-                if record.spec.place and (self._problem_at(record.spec.place) or not self._is_ready(record)):
+                if record.spec.place and (self._closed_at(record.spec.place) or not self._is_ready(record)):
                     away.append(record)
                     continue
                 self._workers.take(record)
@@ -344,7 +366,7 @@ class StartQueue:
 
     def has_room(self, session_id: str, place: str) -> bool:
         """True if an unasked command of this session may start now at a place, ahead of nobody."""
-        if place and self._problem_at(place):
+        if place and self._closed_at(place):
             return False
         return self._obstacle(asked=False) is None and self._may_start(self._owner_of(session_id))
 
@@ -357,15 +379,22 @@ class StartQueue:
             approved=self._workers.reason(approved) if approved else None,
             unasked=self._workers.reason(unasked) if unasked else None,
             sessions={session_id: self._workers.reason(obstacle) for session_id, obstacle in sessions if obstacle},
-            places={place: QueueReason(why=problem) for place, problem in self._away()},
+            places=dict(self._closed_places()),
         )
 
-    def _away(self) -> Iterator[tuple[str, str]]:
+    def _closed_at(self, place: str) -> QueueReason | None:
+        """Return why nothing can start at a place now. None: something can."""
+        if problem := self._problem_at(place):
+            return QueueReason(why=problem)
+        full = self._workers.obstacle_at(place)
+        return self._workers.reason(full) if full is not None else None
+
+    def _closed_places(self) -> Iterator[tuple[str, QueueReason]]:
         """Yield the places of queued calls where nothing can start now, each with the reason."""
         calls = (self._board.calls[call_id] for call_id in self._board.queued)
         for place in {record.spec.place for record in calls} - {""}:
-            if problem := self._problem_at(place):
-                yield place, problem
+            if (closed := self._closed_at(place)) is not None:
+                yield place, closed
 
     def _obstacle(self, *, asked: bool) -> _Obstacle | None:
         closed = self.closed()

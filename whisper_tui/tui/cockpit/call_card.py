@@ -338,7 +338,7 @@ class CallCard:
         """Return why nothing new is known of a run, as a clause. Empty: it is as it is shown."""
         place = places_of(self._cockpit.screen).get(place_key(record))
         runs = isinstance(record.state, Starting | Running) or (isinstance(record.state, Ended) and record.is_open)
-        return away_text(place) if place is not None and not place.reached and runs else ""
+        return away_text(place) if place is not None and place.is_away and runs else ""
 
     def _keys(self) -> dict[str, str]:
         named = ("approve", "approval-way", "preview", "revert-edit")

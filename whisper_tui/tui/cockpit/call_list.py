@@ -520,7 +520,7 @@ class CallList(ScrollView, can_focus=True, inherit_bindings=False):
         """True if a call runs, or shall run, at a place that is not reached."""
         place = self.places.get(place_key(record))
         over = isinstance(record.state, Unjudged | Waiting) or not record.is_open
-        return place is not None and not place.reached and not over
+        return place is not None and place.is_away and not over
 
     def _plain(self, line: Line, mark: Span | None) -> Line:
         return (mark or Span(" "), *line)

@@ -209,7 +209,7 @@ def _health_text(status: SupervisorStatus) -> str | None:
         if host.reached is False
     ]
     # A place that nothing runs at may be away for good reasons.
-    away += [f"{away_text(place)}." for place in status.places if place.running and not place.reached]
+    away += [f"{away_text(place)}." for place in status.places if place.running and place.is_away]
     if not away and not status.unguarded:
         return None
     first, *others = (*away, *status.unguarded)

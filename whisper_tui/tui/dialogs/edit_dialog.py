@@ -293,7 +293,7 @@ class EditScreen(Dialog[Approve]):
         named = {name.removeprefix(prefix): name for name in places if name.startswith(prefix) or not prefix}
         if isinstance(self._asked.command, CarriedOut) or record.call.by_agent or not (named or self._start.place):
             return ()
-        away = {name for name, key in named.items() if not places[key].reached}
+        away = {name for name, key in named.items() if places[key].is_away}
         choices = {"": THIS_MACHINE, **{name: name for name in (*named, self._start.place) if name}}
         return tuple((name, f"{words} (unreachable)" if name in away else words) for name, words in choices.items())
 

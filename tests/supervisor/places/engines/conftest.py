@@ -33,7 +33,9 @@ class EnginePlace(PlaceEngine):
         directory.mkdir()
         super().__init__(directory)
         self.server = server
-        self.settings = PlaceSettings("gpu1", by, server.options, directory=str(self.there), python=server.python)
+        self.settings = PlaceSettings(
+            "gpu1", by, server.options, directory=str(self.there), python=server.python, connect="start"
+        )
 
     @property
     def problem(self) -> str | None:

@@ -116,7 +116,7 @@ async def one_round(
 
 async def be_near_end(plan: Path, there: str, address: str) -> None:
     options = {"address": address, "cpus": "0.5", "resources": "gpu=1"}
-    settings = PlaceSettings("gpu1", "ray", options, directory=there, python=sys.executable)
+    settings = PlaceSettings("gpu1", "ray", options, directory=there, python=sys.executable, connect="start")
     await run_plan(plan, WaitingExecutor(settings, transport_of, plan / "runs"))
 
 

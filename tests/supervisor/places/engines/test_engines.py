@@ -254,6 +254,23 @@ async def test_a_command_outlives_its_actor_on_the_same_node(place: EnginePlace)
     await goes_on(place, key)
 
 
+@pytest.mark.parametrize("server", ["systemd", "slurm", "kubernetes", "ray"], indirect=True)
+async def test_a_place_that_is_let_go_holds_nothing_and_is_made_anew_for_the_next_command(place: EnginePlace):
+    await place.run("echo before", environment={})
+    await until(lambda: not place.executor.state().running)
+    await place.executor.let_go()
+    await until(lambda: not kept_by(place))
+    if place.settings.by == "slurm":
+        jobs = ["squeue", "--noheader", "--states=RUNNING,PENDING"]
+        await until(lambda: run(jobs, place.server.variables) == "")
+    if place.settings.by == "ray":
+        await until(lambda: not actors())
+    await place.executor.reach()
+    await place.reached()
+    again = await place.run("echo after", environment={})
+    assert place.out(again) == b"after\n"
+
+
 def kept_by(place: EnginePlace) -> list[bytes]:
     """The processes at the place of its host processes, and of whatever keeps them."""
     pids = {*place.staying_pids(), *processes_with(b"serve", os.fsencode(place.there)), *place.host_pids()}
