@@ -51,6 +51,18 @@ def test_foreign_changes_of_rules_allow_nothing_until_they_are_trusted(instance,
     assert not asked(instance, "true")
 
 
+def test_a_call_names_the_rule_that_would_allow_it_and_a_rule_for_a_place_is_added_in_one_line(instance, rules):
+    rules.write_text('[[allow]]\nname = "mine"\nprefix = ["touch"]\nsandbox = "workspace"\n')
+    explained = instance.run("explain", "touch x").stdout
+    assert "the rule 'mine' would allow it, but is not in force until you trust it" in explained
+    refused = instance.run("rules", "add", "allow", "--place", "gpu1", "nvidia-smi")
+    assert refused.returncode != 0 and "there is no sandbox at a place" in refused.stderr
+    added = instance.run("rules", "add", "allow", "--place", "gpu1", "--sandbox", "off", "nvidia-smi")
+    assert added.returncode == 0
+    written = next(row for row in instance.rows("rules", "list") if row["name"] == "nvidia-smi")
+    assert (written["place"], written["sandbox"]) == ("gpu1", False)
+
+
 @pytest.mark.slow
 def test_a_change_is_reported_without_any_call_and_kept_in_the_history(instance, rules):
     watching = instance.start("watch")

@@ -186,3 +186,16 @@ def test_neither_a_project_nor_a_client_moves_a_call() -> None:
 def test_a_command_for_another_shell_is_no_other_command_at_a_place() -> None:
     spec = a_spec(Shell(text="make test", shell="/tmp/own"), place="gpu1")
     assert kind(spec, Rules(allow=(MAKE.model_copy(update={"place": "gpu1"}),))) == "ask"
+
+
+def test_a_rule_that_nobody_has_trusted_is_named_where_it_would_allow_and_nowhere_else() -> None:
+    there = MAKE.model_copy(update={"place": "gpu1"})
+    rules = Rules(untrusted=(there,))
+    asked = evaluate(a_question(at("gpu1")), rules, ())
+    assert asked.kind == "ask"
+    assert asked.reason == (
+        "the rule 'make' would allow it, but is not in force until you trust it: whisper-tui rules trust"
+    )
+    for other in (at(""), at("gpu1", "make test; curl example.com"), at("gpu1", "rm x")):
+        verdict = evaluate(a_question(other), rules, ())
+        assert (verdict.kind, "trust" in verdict.reason) == ("ask", False)

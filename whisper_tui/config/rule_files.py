@@ -311,6 +311,7 @@ def joined_rules(first: Rules, second: Rules) -> Rules:
         asks=first.asks | second.asks,
         deletes=min((each for each in (first.deletes, second.deletes) if each is not None), default=None),
         strict=(*first.strict, *second.strict),
+        untrusted=(*first.untrusted, *second.untrusted),
         broken="; ".join(filter(None, (first.broken, second.broken))) or None,
     )
 

@@ -109,7 +109,12 @@ def evaluate(question: Question, rules: Rules, memory: Iterable[Grant]) -> Verdi
         reason = f"no rule allows this command, and {question.tool} runs nothing else"
         return Verdict(kind="refuse", reason=reason, rule=STRICT, risks=risks)
     prefixes = _offered(question, rules, seen, held)
-    reason = _mentioned(question, rules, seen) or _too_short(question, rules, seen) or _nothing_known(seen)
+    reason = (
+        _mentioned(question, rules, seen)
+        or _not_in_force(question, rules, seen, held)
+        or _too_short(question, rules, seen)
+        or _nothing_known(seen)
+    )
     return _by_effects(question, rules, seen, Verdict(kind="ask", reason=reason, risks=risks, prefixes=prefixes))
 
 
@@ -508,6 +513,19 @@ def _approved(grant: Grant) -> str:
         case _:
             what = "call" if isinstance(grant.spec.command, CarriedOut) else "command"
             return f"a human had approved this same {what}"
+
+
+def _not_in_force(question: Question, rules: Rules, seen: CommandView, held: tuple[Grant, ...]) -> str | None:
+    """Why a rule of the user does not allow it: nobody has trusted that since its file was changed by somebody else."""
+    if not rules.untrusted:
+        return None
+    trusted = rules.model_copy(update={"allow": (*rules.allow, *rules.untrusted)})
+    allowed = _allowed(question, trusted, seen, held, ())
+    names = (allowed.rule or "").split(", ") if allowed is not None else ()
+    named = next((rule.name for rule in rules.untrusted if rule.name in names), None)
+    if named is None:
+        return None
+    return f"the rule {named!r} would allow it, but is not in force until you trust it: whisper-tui rules trust"
 
 
 def _too_short(question: Question, rules: Rules, seen: CommandView) -> str | None:

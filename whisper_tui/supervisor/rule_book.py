@@ -85,10 +85,12 @@ def as_trusted(rules: Rules, changed: RulesChanged) -> Rules:
     if not kept_out:
         return rules
     allow = tuple(rule for rule in rules.allow if mark_of("allow", rule) not in kept_out)
+    untrusted = tuple(rule for rule in rules.allow if mark_of("allow", rule) in kept_out)
+    rules = rules.model_copy(update={"allow": allow, "untrusted": untrusted})
     if READ_ONLY_ENTRY in kept_out:
         unasked = None if rules.unasked is None else "nothing"
-        return rules.model_copy(update={"allow": allow, "read_only": False, "unasked": unasked})
-    return rules.model_copy(update={"allow": allow})
+        return rules.model_copy(update={"read_only": False, "unasked": unasked})
+    return rules
 
 
 class RuleTrust:

@@ -284,6 +284,11 @@ def _describe_rule(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--directory", metavar="DIR", help="only in this directory and below")
     parser.add_argument("--tool", metavar="NAME", help="only for calls of this tool")
     parser.add_argument(
+        "--place",
+        metavar="NAME",
+        help="only for commands at this place, or `*` for all; allow needs --sandbox off there",
+    )
+    parser.add_argument(
         "--sandbox",
         choices=("read-only", "workspace", "off"),
         help="the sandbox of the commands that it allows (default: read-only)",
@@ -369,16 +374,20 @@ def _times(hits: Counter[str], name: str) -> int:
 
 
 def _rule(options: Options) -> "Rule":
-    from whisper_tui.policy.rules.rule import Rule
+    from whisper_tui.model.call import HERE
+    from whisper_tui.policy.rules.rule import EVERYWHERE, Rule
 
     words = tuple(options.words)
     text = " ".join(words)
     said: dict[str, Any] = {"text": text} if options.exact else {"prefix": words}
-    directory = str(Path(options.directory).resolve()) if options.directory else None
+    directory = options.directory
+    if directory and options.place in {None, HERE, EVERYWHERE}:
+        directory = str(Path(directory).resolve())
     return Rule(
         name=options.name or text,
         directory=directory,
         tool=options.tool,
+        place=options.place,
         sandbox=False if options.sandbox == "off" else options.sandbox,
         network=options.network,
         execute=tuple(str(Path(path).resolve()) for path in options.execute),

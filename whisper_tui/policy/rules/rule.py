@@ -175,6 +175,8 @@ class Rules(Value):
     """The kinds about which the rules of a project, or of a client, ask, whatever the human sets."""
     broken: str | None = None
     """Why the rules could not be read; then everything is asked. None: they could."""
+    untrusted: tuple[Rule, ...] = ()
+    """The rules of the user's files that would allow if a human trusted them."""
 
     @property
     def level(self) -> Unasked:
