@@ -417,3 +417,25 @@ async def test_a_program_started_by_an_agent_cannot_approve_even_after_the_agent
         await agent.wait()
     assert (await supervisor.record(wanted)).state.kind == "waiting"
     assert any("was refused because" in record.getMessage() for record in caplog.records)
+
+
+@outside_only
+async def test_a_cockpit_that_has_ended_after_its_farewell_is_recorded_as_no_attempt_and_decides_nothing(
+    supervisor, home, monkeypatch
+):
+    refused = []
+    server = await serve(supervisor, home, {}, refused=refused.append)
+    try:
+        raw = await Raw.open(home)
+        monkeypatch.setattr("whisper_tui.wire.authorization.ancestry", lambda *_: None)
+        monkeypatch.setattr("whisper_tui.wire.authorization.has_ended", lambda _: True)
+        presence = {"cockpit": "c", "present": False, "muted": False}
+        told = await raw.request({"id": 1, "op": "report_presence", "args": {"presence": presence}})
+        assert told["error"]["kind"] == "not_allowed" and refused == []
+        told = await raw.request({"id": 2, "op": "pause", "args": {"by": {"surface": "cockpit", "who": "me"}}})
+        assert told["error"]["kind"] == "not_allowed"
+        assert [attempt.operation for attempt in refused] == ["pause"]
+        assert supervisor.board.paused is None
+        raw.writer.close()
+    finally:
+        await server.close()

@@ -29,6 +29,9 @@ BURST = 20
 EVERY_S = 60.0
 """Seconds after which one further attempt is recorded."""
 
+FAREWELL = "report_presence"
+"""What a cockpit says last: it may have ended before it is examined, and that is no attempt of anybody."""
+
 LONGEST_DOOR, LONGEST_NAME = 50, 200
 """Characters of what an agent at a place says, that are kept."""
 
@@ -73,6 +76,8 @@ class _Objection:
     why: str
     from_call: str | None = None
     """The call whose command it belongs to, if that is known."""
+    gone: bool = False
+    """True if nothing is known but that it has ended."""
 
 
 class PeerAuthorizer:
@@ -108,7 +113,8 @@ class PeerAuthorizer:
         objection = await asyncio.shield(self._first_check) or await self._find_objection()
         if objection is None:
             return
-        self._refusals.note(await self._attempt(operation, given, objection))
+        if not (objection.gone and operation.name == FAREWELL):
+            self._refusals.note(await self._attempt(operation, given, objection))
         raise NotAllowed(
             f"{operation.name!r} was refused because {objection.why}",
             hint="Only a human may do this, at a terminal that no agent has started, or over ssh from another machine",
@@ -146,13 +152,14 @@ class PeerAuthorizer:
         keepers = self._state.keepers()
         problem = await asyncio.to_thread(why_supervised, line, keepers, self._state.agents())
         if problem is not None or line is None:
-            return _Objection(problem or "the requesting process is gone", supervised_call(line, keepers))
+            gone = line is None and has_ended(self._connection)
+            return _Objection(problem or "the requesting process is gone", supervised_call(line, keepers), gone=gone)
         self.ssh_client = ssh_client(line)
         # A pid can be reused between two checks. The start time distinguishes the processes.
         if self._start is None:
             self._start = line[0].start
         if self._start != line[0].start or has_ended(self._connection):
-            return _Objection("the process that connected is gone")
+            return _Objection("the process that connected is gone", gone=True)
         return None
 
     async def _attempt(self, operation: Operation, given: dict[str, Any], objection: _Objection) -> AttemptRefused:
