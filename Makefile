@@ -62,6 +62,7 @@ crashtest: $(DEVELOPS) ## kill processes at random, KILLS times (default 300), a
 	@$(BIN)/python -m tests.crash --kills $(or $(KILLS),300)
 	@$(BIN)/python -m tests.crash.previews --kills $(or $(KILLS),300)
 	@$(BIN)/python -m tests.crash.held_back --sequences $(or $(KILLS),300)
+	@$(BIN)/python -m tests.crash.drafts --sequences $(or $(KILLS),300)
 
 mutations: $(DEVELOPS) ## remove each defence in a copy, and check that its tests then fail
 	@$(BIN)/python -m tests.mutations

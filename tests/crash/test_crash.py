@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.crash.drafts import DraftKills
 from tests.crash.held_back import HeldBackKills
 from tests.crash.previews import PreviewKills
 from tests.crash.run import crash, table
@@ -36,9 +37,14 @@ def held_back(root: Path) -> Outcome:
     return result.violations, bool(result.kills and result.edits and result.outcomes["ran, decided by nobody"])
 
 
+def drafts(root: Path) -> Outcome:
+    result = asyncio.run(DraftKills(root, 6, seed=12).go())
+    return result.violations, bool(result.kills and result.edits and result.outcomes["calls that ran"])
+
+
 @outside_only
 @pytest.mark.slow
-@pytest.mark.parametrize("play", [crashed, previewed, held_back])
+@pytest.mark.parametrize("play", [crashed, previewed, held_back, drafts])
 def test_nothing_is_lost_and_nothing_happens_twice_or_in_part_whatever_is_killed(
     request: pytest.FixtureRequest, tmp_path: Path, play: Callable[[Path], Outcome]
 ) -> None:

@@ -12,6 +12,7 @@ from whisper_tui.model.call import (
     CallRequest,
     ClientInfo,
     CommandSpec,
+    EditedFile,
     FileEdits,
     FileVersions,
     Session,
@@ -33,6 +34,7 @@ from whisper_tui.model.decision import (
     SessionDenial,
     ToolScope,
 )
+from whisper_tui.model.draft import DraftApplied, DraftApply, DraftPage, SessionDraft
 from whisper_tui.model.effects import Effects
 from whisper_tui.model.ending import Denied, HandedOver, Signalled, Withdrawn
 from whisper_tui.model.errors import (
@@ -430,6 +432,51 @@ class InMemorySupervisor(PlayedWorld, Supervision):
             if not order.dry_run:
                 await self.undo(call_id, order.paths, order.direction, by, tell=order.tell)
         return CallsUndone(calls=tuple(done), left_out=tuple(left))
+
+    async def drafts(self) -> tuple[SessionDraft, ...]:
+        """Return the drafts that were begun."""
+        self.check()
+        return tuple(page.draft for page in self.draft_pages.values())
+
+    async def start_draft(self, session_id: str, by: Decider) -> SessionDraft:
+        """Begin a draft without changes."""
+        self.check()
+        if session_id in self.draft_pages:
+            raise Refused(f"session {session_id} has a draft already")
+        session = self.board.sessions[session_id]
+        draft = SessionDraft(
+            session_id=session_id, name=session.name, root=session.root, started_at=self.clock(), by=by
+        )
+        self.draft_pages[session_id] = DraftPage(draft=draft)
+        return draft
+
+    async def draft_page(self, session_id: str, after: int = 0, limit: int = 1000) -> DraftPage:
+        """Return the changes that the test has set."""
+        self.check()
+        if session_id not in self.draft_pages:
+            raise Refused(f"session {session_id} has no draft")
+        page = self.draft_pages[session_id]
+        return page.model_copy(update={"changes": page.changes[after : after + limit]})
+
+    async def draft_versions(self, session_id: str, number: int) -> FileVersions:
+        """No contents are known."""
+        path = (await self.draft_page(session_id)).changes[number].change.path
+        file = EditedFile(action="changes", path=path, real=path)
+        return FileVersions(file=file, not_shown="it is not kept")
+
+    async def apply_draft(self, order: DraftApply, by: Decider) -> DraftApplied:
+        """End a draft, unless the test has set conflicts."""
+        page = await self.draft_page(order.session_id)
+        if page.conflicts:
+            raise Refused(f"nothing was applied: {', '.join(page.conflicts)} changed in the real files since")
+        if not order.dry_run:
+            del self.draft_pages[order.session_id]
+        return DraftApplied(total=page.total, over=not order.dry_run)
+
+    async def drop_draft(self, session_id: str, by: Decider) -> None:
+        """Forget a draft."""
+        await self.draft_page(session_id)
+        del self.draft_pages[session_id]
 
     async def set_unasked(
         self, level: Unasked | None, by: Decider, session_id: str | None = None, until: float | None = None

@@ -19,6 +19,7 @@ from whisper_tui.model.call import (
     ToolCall,
 )
 from whisper_tui.model.decision import Decider, Deny, beginnings
+from whisper_tui.model.draft import DraftPage
 from whisper_tui.model.ending import Denied, Ending, Exited
 from whisper_tui.model.errors import UnknownCall, WhisperError
 from whisper_tui.model.event import (
@@ -150,6 +151,8 @@ class PlayedWorld:
         """The words of `status` about how commands are previewed."""
         self.preview_problem = ""
         """The reason why commands cannot be previewed. Empty: they can."""
+        self.draft_pages: dict[str, DraftPage] = {}
+        """The drafts, by session."""
         self.preview_pages: dict[str, PreviewPage] = {}
         """The changes of the preview or the run of a call."""
         self.previewed_contents: dict[tuple[str, int], FileVersions] = {}

@@ -45,6 +45,7 @@ FAMILIES = {
     "whisper_tui.cli.commands.preview_calls:add_preview": ("preview",),
     "whisper_tui.cli.commands.undo_changes:add_undo": ("undo", "revert"),
     "whisper_tui.cli.commands.review_changes:add_review": ("review",),
+    "whisper_tui.cli.commands.manage_drafts:add_draft": ("draft",),
     "whisper_tui.cli.commands.supervisor_control:add_signal": ("signal", "kill"),
     "whisper_tui.cli.commands.supervisor_control:add_start": ("start",),
     "whisper_tui.cli.commands.logs_export:add_logs": ("logs",),

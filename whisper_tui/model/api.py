@@ -17,6 +17,7 @@ from whisper_tui.model.call import (
     UnaskedLevel,
 )
 from whisper_tui.model.decision import Coverage, Decider, Decision, DeniedWords, Grant, Scope, SessionDenial
+from whisper_tui.model.draft import DraftApplied, DraftApply, DraftPage, SessionDraft
 from whisper_tui.model.effects import Effects
 from whisper_tui.model.event import Event, RulesChanged
 from whisper_tui.model.packed_calls import BoardItem
@@ -443,6 +444,41 @@ class Supervision(Protocol):
         What somebody else has changed since is left out and named. It goes on after a kill, and each agent is told
         once.
         """
+        ...
+
+    async def drafts(self) -> tuple[SessionDraft, ...]:
+        """Return all drafts, the oldest first."""
+        ...
+
+    async def start_draft(self, session_id: str, by: Decider) -> SessionDraft:
+        """Have all commands of a session run in one private view of its files from now on, and tell its agent.
+
+        `session_id`: the id of a session, its name, or its workspace if no other open session is there.
+        `Refused` if its agent runs or edits anything itself, if a call of it is not over, or where no view can be made.
+        """
+        ...
+
+    async def draft_page(self, session_id: str, after: Count = 0, limit: Page = 1000) -> DraftPage:
+        """Return changes of a draft from a number on, as they would be applied now.
+
+        `session_id`: as `start_draft` takes it; here and below, "" means the only draft.
+        """
+        ...
+
+    async def draft_versions(self, session_id: str, number: Count) -> FileVersions:
+        """Return the content of a file before a draft and in it, by its number in the last page that was asked for."""
+        ...
+
+    async def apply_draft(self, order: DraftApply, by: Decider) -> DraftApplied:
+        """Make a draft real, or a part of it, and tell its agent; an undo of the call that is returned takes it back.
+
+        `Refused`, with the paths, if somebody else has changed any of them since a command of the draft touched it, or
+        if a command runs in the draft: then nothing is done.
+        """
+        ...
+
+    async def drop_draft(self, session_id: str, by: Decider) -> None:
+        """Discard a draft with all that its commands have changed, and tell its agent."""
         ...
 
     async def set_unasked(

@@ -23,7 +23,7 @@ from whisper_tui.model.run import (
     Usage,
 )
 from whisper_tui.model.value import Value
-from whisper_tui.model.verdict import Resolved, Verdict
+from whisper_tui.model.verdict import IN_DRAFT, Resolved, Verdict
 
 MOST_UNDOS = 20
 """Undos and redos of one call that its record keeps; the journal has all of them."""
@@ -268,6 +268,12 @@ class CallRecord(Value):
         return self.preview is None or (self.preview.report is None and not self.preview.dropped)
 
     @property
+    def in_draft(self) -> bool:
+        """True if its command runs in the draft of its session, whatever lets it run (decision 44)."""
+        plan = self.verdict.undo if self.verdict is not None else None
+        return plan is not None and plan.why == IN_DRAFT
+
+    @property
     def aside(self) -> Aside | None:
         """By whom it was set aside, and when. None: it is not set aside, or does not wait."""
         return self.state.aside if isinstance(self.state, Waiting) else None
@@ -334,7 +340,7 @@ class CallRecord(Value):
     @property
     def undoable(self) -> bool:
         """True if what it changed is kept: its preview was applied, or its run keeps it."""
-        if isinstance(self.state, Ended) and (self.state.unkept or self.state.discarded):
+        if self.in_draft or (isinstance(self.state, Ended) and (self.state.unkept or self.state.discarded)):
             return False
         return self.applies or bool(self.keeps) or self.asked_undoable
 

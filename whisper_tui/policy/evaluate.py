@@ -110,7 +110,7 @@ def evaluate(question: Question, rules: Rules, memory: Iterable[Grant]) -> Verdi
         return Verdict(kind="refuse", reason=reason, rule=STRICT, risks=risks)
     prefixes = _offered(question, rules, seen, held)
     reason = (
-        _mentioned(question, rules, seen)
+        may_be_denied(question, rules, seen)
         or _not_in_force(question, rules, seen, held)
         or _too_short(question, rules, seen)
         or _nothing_known(seen)
@@ -125,7 +125,7 @@ def _by_effects(question: Question, rules: Rules, seen: CommandView, asked: Verd
     """
     if not rules.effects or rules.broken or question.tool in rules.strict:
         return asked
-    if _mentioned(question, rules, seen) or not_held_back(question, seen, asked.risks):
+    if may_be_denied(question, rules, seen) or not_held_back(question, seen, asked.risks):
         return asked
     deletes = MOST_DELETED if rules.deletes is None else rules.deletes
     # What is asked about as an edit is no ordinary change of a command either.
@@ -181,7 +181,7 @@ def _conditions(
     # What an agent runs itself cannot be applied, and has an environment that nobody knows; views of the files are
     # made on this machine alone.
     elsewhere = question.by_agent or question.spec.place or adds_variables(question.spec.environment)
-    if elsewhere or not asking or _mentioned(question, rules, seen):
+    if elsewhere or not asking or may_be_denied(question, rules, seen):
         return ()
     conditions = tuple(rule.allow_if_preview for rule in asking if rule.allow_if_preview is not None)
     if len(conditions) < len(asking) or any(rule.preview == "never" for rule in asking):
@@ -226,7 +226,7 @@ def _allowed(
             and same_files(grant, question.resolved)
         ):
             return by_grant(grant, risks)
-    if seen.plain is None or additions or not _is_bash(question) or _mentioned(question, rules, seen):
+    if seen.plain is None or additions or not _is_bash(question) or may_be_denied(question, rules, seen):
         return None
     # the cat that passes a text to a command must be the system's
     if seen.passes_text and "cat" in _from_workspace(question, seen) | _not_of_system(question):
@@ -299,7 +299,7 @@ def _read_only_with_expansions(
 
     Files may change until bash looks them up, so this always needs the sandbox, whatever the program.
     """
-    if literal is None or _mentioned(question, rules, whole):
+    if literal is None or may_be_denied(question, rules, whole):
         return None
     if _from_workspace(question, whole):
         return None
@@ -368,7 +368,7 @@ def _unless_sandbox_fails(allowed: Verdict, question: Question) -> Verdict:
     return Verdict(kind="ask", reason=because, rule=allowed.rule, risks=allowed.risks)
 
 
-def _mentioned(question: Question, rules: Rules, seen: CommandView) -> str | None:
+def may_be_denied(question: Question, rules: Rules, seen: CommandView) -> str | None:
     """Why no rule may allow this: denied words stand where they could run, and nothing says that they do not."""
     found = mentioned((rule for rule in rules.deny if applies("deny", rule, question)), seen)
     if found is None:

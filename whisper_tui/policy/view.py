@@ -48,6 +48,8 @@ class Question:
     """True if the sandbox blocked this command before in this session."""
     home: str = ""
     """The user's home directory, for rules about files. Empty: it is not known."""
+    in_draft: bool = False
+    """True if the session has a draft, in which its commands run."""
     now: float = 0.0
     """Seconds since the epoch, for approvals and rules with an end."""
 

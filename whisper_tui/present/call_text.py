@@ -259,7 +259,8 @@ def standing(record: CallRecord, now: float) -> Line:
     """Return the state of a call as a symbol and words, after its alarm."""
     alarm = (Span(f"! {record.alarm.word()}", "bad"), Span("  ")) if record.alarm is not None else ()
     undone = undone_words(record) if isinstance(record.state, Ended) else ()
-    return (*alarm, *_state(record, now), *(Span(f", {word}", "edited") for word in undone))
+    draft = (Span(", in the draft", "muted"),) if record.in_draft else ()
+    return (*alarm, *_state(record, now), *draft, *(Span(f", {word}", "edited") for word in undone))
 
 
 def _state(record: CallRecord, now: float) -> Line:

@@ -46,6 +46,32 @@ def calls_undone_message(records: Sequence[CallRecord], direction: UndoDirection
     return f"The human has undone {what}.{stays} Look at the files before you go on."
 
 
+def draft_message() -> str:
+    """Return the sentences for an agent whose commands run in a draft from now on."""
+    return (
+        "The human has begun a draft of this session. From now on each command runs at once in a private view of the "
+        "files, one after the other: it finds what your earlier commands have changed, and the real files stay as they "
+        "are until the human applies the draft. The network, services and processes in the background are closed "
+        "there; a command that needs them waits for the human. Files that you read or write without a command of "
+        "this session are the real ones."
+    )
+
+
+def draft_applied_message(*, over: bool) -> str:
+    """Return the sentences for an agent whose draft was made real. `over`: all of it."""
+    if over:
+        return "The human has applied the draft: its changes are real, and your commands run on the real files again."
+    return "The human has applied a part of the draft: that is real now. Your commands still run in the draft."
+
+
+def draft_dropped_message() -> str:
+    """Return the sentences for an agent whose draft was discarded."""
+    return (
+        "The human has dropped the draft: nothing of what your commands have changed in it is left, and they run on "
+        "the real files again. Look at the files before you go on."
+    )
+
+
 def message_after_aside(record: CallRecord, decision: Decision) -> str:
     """Return the sentences for an agent that went on while its call was set aside, now that it is decided."""
     noun = "edit" if isinstance(record.spec.command, FileEdits) else "call"

@@ -26,6 +26,7 @@ from whisper_tui.supervisor.approvals.approval_queue import ApprovalQueue
 from whisper_tui.supervisor.approvals.handover import CallerTools, Tickets
 from whisper_tui.supervisor.approvals.judge import ClientsRules, Examinations, Judge
 from whisper_tui.supervisor.approvals.placed_calls import PlacedCalls
+from whisper_tui.supervisor.draft_sessions import DraftSessions
 from whisper_tui.supervisor.edit_history import EditHistory
 from whisper_tui.supervisor.health import HookGaps, UnguardedAgents
 from whisper_tui.supervisor.journal.store import Store
@@ -38,6 +39,7 @@ from whisper_tui.supervisor.runs.attempt_ways import AttemptWays
 from whisper_tui.supervisor.runs.executor import Executor
 from whisper_tui.supervisor.runs.kept_changes import KeptChanges
 from whisper_tui.supervisor.runs.live_runs import StallMonitor
+from whisper_tui.supervisor.runs.open_drafts import OpenDrafts
 from whisper_tui.supervisor.runs.pool import Pool
 from whisper_tui.supervisor.runs.preview_probe import PreviewProbe, preview_support
 from whisper_tui.supervisor.runs.previews import Previews
@@ -69,6 +71,7 @@ class Parts:
     unguarded: UnguardedAgents
     edits: EditHistory
     undos: UndoOfCalls
+    drafts: DraftSessions
     queries: Queries
     status: StatusReport
 
@@ -128,6 +131,7 @@ class Parts:
         await self.executor.open()
         await self.pool.open()
         self.undos.open()
+        self.drafts.open()
         self.pause.open()
         self.retention.open()
         self.stall_monitor.open()
@@ -149,6 +153,7 @@ class Parts:
         await self.retention.close()
         await self.pause.close()
         await self.undos.close()
+        await self.drafts.close()
         await self.pool.placed.close()
         await self.pool.close()
         await self.pool.previews.close()
@@ -204,6 +209,16 @@ def assemble(
         unguarded=unguarded,
         edits=edits,
         undos=UndoOfCalls(store, pool.previews.changes, edits, sessions.tell, clock),
+        drafts=DraftSessions(
+            store=store,
+            open_drafts=pool.previews.drafts,
+            changes=pool.previews.changes,
+            queue=queue,
+            sessions=sessions,
+            environments=environments,
+            probe=pool.previews.probe,
+            clock=clock,
+        ),
         queries=Queries(store, executor, stall_monitor, environments.of, edits, looks=looks, clock=clock, home=home),
         status=StatusReport(
             str(home.state), clock(), settings, store, executor, pool, retention, unguarded, judge.levels
@@ -226,6 +241,8 @@ def _pool(
     """Make the worker pool, with the previews whose changes it makes real."""
     store.fail = fail
     changes = KeptChanges(store=store, clock=clock, runs=Path(home.state) / "runs", own=tuple(map(str, home)))
+    drafts = OpenDrafts(store, Path(home.state) / "drafts")
+    orders.draft_of, queue.judge.has_draft = drafts.path, drafts.has
     probe = PreviewProbe(lambda: preview_support(str(home.state), home_of_user(), settings.previews))
     previews = Previews(
         store=store,
@@ -237,6 +254,7 @@ def _pool(
         decide=queue.decide,
         probe=probe,
         held_back_s=settings.held_back_s,
+        drafts=drafts,
     )
     queue.judge.view_problem = probe.view_problem
     return Pool(
@@ -246,7 +264,7 @@ def _pool(
         placed=PlacedCalls(store, queue),
         orders=orders,
         previews=previews,
-        ways=AttemptWays(changes, executor, orders.kept_files, clock),
+        ways=AttemptWays(changes, executor, orders.kept_files, clock, drafts),
         clock=clock,
         requeue=queue.requeue_for_approval,
         problem_at=_problems(executor, store),

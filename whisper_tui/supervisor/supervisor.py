@@ -13,6 +13,7 @@ from whisper_tui.model.call import (
     ClientInfo,
     CommandSpec,
     FileEdits,
+    FileVersions,
     Session,
     SessionHello,
     ToolCall,
@@ -20,6 +21,7 @@ from whisper_tui.model.call import (
     UnaskedLevel,
 )
 from whisper_tui.model.decision import Decider, Decision
+from whisper_tui.model.draft import DraftApplied, DraftApply, DraftPage, SessionDraft
 from whisper_tui.model.errors import InvalidRequest, Refused
 from whisper_tui.model.event import (
     AlarmRaised,
@@ -370,6 +372,30 @@ class Supervisor:
     async def drop_preview(self, call_id: str, by: Decider) -> None:
         """End a preview that runs, and discard its changes."""
         await self._parts.pool.previews.drop(call_id)
+
+    async def drafts(self) -> tuple[SessionDraft, ...]:
+        """Return all drafts."""
+        return self._parts.drafts.listed()
+
+    async def start_draft(self, session_id: str, by: Decider) -> SessionDraft:
+        """Have all commands of a session run in a draft from now on."""
+        return await self._parts.drafts.start(session_id, by)
+
+    async def draft_page(self, session_id: str, after: int = 0, limit: int = 1000) -> DraftPage:
+        """Return changes of a draft from a number on."""
+        return await self._parts.drafts.page(session_id, after, limit)
+
+    async def draft_versions(self, session_id: str, number: int) -> FileVersions:
+        """Return the content of a file before a draft and in it."""
+        return await self._parts.drafts.versions(session_id, number)
+
+    async def apply_draft(self, order: DraftApply, by: Decider) -> DraftApplied:
+        """Make a draft real, or a part of it."""
+        return await self._parts.drafts.apply(order, by)
+
+    async def drop_draft(self, session_id: str, by: Decider) -> None:
+        """Discard a draft."""
+        await self._parts.drafts.drop(session_id, by)
 
     async def set_unasked(
         self, level: Unasked | None, by: Decider, session_id: str | None = None, until: float | None = None

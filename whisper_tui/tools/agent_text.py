@@ -132,6 +132,8 @@ def _preview(record: CallRecord) -> str | None:
     """Return the note about a run in a view of the files. None: it changed the real files itself."""
     if record.discarded:
         return f"The file changes of this command did not become real: {record.discarded}."
+    if record.in_draft:
+        return _draft(record)
     if record.applies and record.knows_previews:
         return "It ran in a preview as well, and its file changes are real."
     if record.applies:
@@ -140,6 +142,18 @@ def _preview(record: CallRecord) -> str | None:
             "that it made there were then applied. The output and the exit code are those of the preview."
         )
     return None
+
+
+def _draft(record: CallRecord) -> str | None:
+    """Return the note about a run in the draft of its session. None: the agent knows."""
+    if not record.applies:
+        return "The human let it out of the draft, with the network; its file changes are in the draft, and not real."
+    if record.knows_previews:
+        return None
+    return (
+        "It ran in the draft of this session: your next commands find its file changes, and none of them is real until "
+        "the human applies the draft."
+    )
 
 
 def limit_note(record: CallRecord) -> str | None:

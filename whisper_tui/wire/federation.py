@@ -20,6 +20,7 @@ from whisper_tui.model.api import HistoryQuery, Presence, Supervision, Superviso
 from whisper_tui.model.board import Board
 from whisper_tui.model.call import Session, ToolCall, UnaskedLevel
 from whisper_tui.model.decision import Coverage, Decider, Grant, SessionDenial
+from whisper_tui.model.draft import DraftApplied, DraftApply, DraftPage, SessionDraft
 from whisper_tui.model.errors import (
     BrokenHistory,
     InvalidRequest,
@@ -269,10 +270,29 @@ class FederatedHost:
                 return value.model_copy(update={"calls": tuple(map(self.name_of, value.calls))})
             case PlaceState(name=name, since=since):
                 return value.model_copy(update={"name": self.name_of(name), "since": self._time(since)})
+            case SessionDraft():
+                return self._draft(value)
+            case DraftPage():
+                changes = (
+                    each.model_copy(update={"calls": tuple(map(self.name_of, each.calls))}) for each in value.changes
+                )
+                return value.model_copy(update={"draft": self._draft(value.draft), "changes": tuple(changes)})
+            case DraftApplied():
+                named = None if value.call_id is None else self.name_of(value.call_id)
+                calls = tuple(map(self.name_of, value.calls))
+                return value.model_copy(update={"call_id": named, "calls": calls})
             case tuple():
                 return tuple(map(self.ours, value))
             case _:
                 return value
+
+    def _draft(self, draft: SessionDraft) -> SessionDraft:
+        change: dict[str, object] = {
+            "session_id": self.name_of(draft.session_id),
+            "started_at": self._time(draft.started_at),
+            "running": None if draft.running is None else self.name_of(draft.running),
+        }
+        return draft.model_copy(update=change)
 
     def event(self, event: AnyEvent, number: int) -> Event:
         """Return an event with the ids and the times of this machine."""
@@ -556,6 +576,18 @@ class Federation(Supervision):
             total=sum(each.total for each in found),
             left_out=tuple(left for each in found for left in each.left_out),
         )
+
+    async def drafts(self) -> tuple[SessionDraft, ...]:
+        """Return the drafts of all machines."""
+        return tuple(draft for _, drafts in await self._all("drafts") for draft in drafts)
+
+    async def apply_draft(self, order: DraftApply, by: Decider) -> DraftApplied:
+        """Apply a draft on its machine."""
+        host = self.host_of(order.session_id)
+        calls = tuple(map(host.own, order.calls))
+        own = order.model_copy(update={"session_id": host.own(order.session_id), "calls": calls})
+        applied: DraftApplied = await host.ask("apply_draft", {"order": own, "by": by})
+        return applied
 
     async def stalls(self) -> dict[str, Stall]:
         """Return the runs of all machines that are stopped or need input."""

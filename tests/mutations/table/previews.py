@@ -19,6 +19,7 @@ DEVICE = APPLIED + "test_a_device_that_a_preview_does_not_write_to_is_named_and_
 OVER = TRANSITION + "test_nothing_is_applied_over_changes_of_somebody_else"
 
 HELD = "tests/supervisor/test_held_back.py::"
+DRAFTS = "tests/supervisor/test_drafts.py::"
 OTHER = HELD + "test_other_changes_wait_for_a_human_with_their_preview"
 
 PREVIEWS = (
@@ -95,7 +96,7 @@ PREVIEWS = (
     Mutation(
         "held back: what is closed stays so once a human is asked",
         "whisper_tui.supervisor.runs.previews.Previews.start",
-        "held_back=by == _HELD_BACK",
+        "held_back=by in (_HELD_BACK, _IN_DRAFT)",
         "held_back=record.is_held_back",
         (HELD + "test_variables_with_secrets_reach_no_file",),
     ),
@@ -146,9 +147,37 @@ PREVIEWS = (
     Mutation(
         "held back: words that a rule denies are looked for wherever they may run",
         "whisper_tui.policy.evaluate._by_effects",
-        "_mentioned(question, rules, seen) or not_held_back(question, seen, asked.risks)",
+        "may_be_denied(question, rules, seen) or not_held_back(question, seen, asked.risks)",
         "not_held_back(question, seen, asked.risks)",
         (HELD + "test_rules_that_ask_or_deny_stand_above_it",),
+    ),
+    Mutation(
+        "drafts: what others have changed since is a conflict",
+        "whisper_tui.changes.draft_changes._is_another",
+        "return was != now",
+        "return False",
+        (DRAFTS + "test_what_a_human_has_changed_meanwhile_is_named_and_never_overwritten",),
+    ),
+    Mutation(
+        "drafts: what others have put into a directory since is a conflict",
+        "whisper_tui.changes.draft_changes.DraftChanges._conflicts_of",
+        "before is not None and before.ctime >= began",
+        "False",
+        (DRAFTS + "test_what_a_human_has_changed_meanwhile_is_named_and_never_overwritten",),
+    ),
+    Mutation(
+        "drafts: what an agent carries out itself would pass by",
+        "whisper_tui.policy.in_draft.verdict_in_draft",
+        "isinstance(command, FileEdits) or question.by_agent or question.own_shell",
+        "False",
+        (DRAFTS + "test_sessions_whose_agent_edits_files_itself_get_no_draft",),
+    ),
+    Mutation(
+        "drafts: what leaves the view is asked about",
+        "whisper_tui.policy.in_draft.verdict_in_draft",
+        "rules.broken or may_be_denied(question, rules, seen) or not_held_back(question, seen, verdict.risks)",
+        "None",
+        (DRAFTS + "test_what_a_human_lets_out_runs_in_the_draft_with_the_network",),
     ),
     Mutation(
         "a further name is a change of its file",

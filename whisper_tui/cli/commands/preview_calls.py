@@ -2,7 +2,7 @@
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from whisper_tui.cli.commands.approve import decider, edited_spec
@@ -147,17 +147,22 @@ def _ending(ending: dict[str, Any]) -> str:
 def print_changes(changes: list[dict[str, Any]]) -> None:
     """Print one line for each change."""
     for change in _without_renamed(changes[:MOST_PRINTED]):
-        bytes_now = "" if change["size_after"] is None else f"  {size(change['size_after'])}"
-        flags = "".join(f"  ! {flag}" for flag in change["flags"])
-        outside = "  ! outside the workspace" if change["outside"] else ""
-        below = f" with {count(change['below'], 'entry', 'entries')}" if change["below"] else ""
-        old = visible(change.get("moved_from") or "")
-        alike = f"  {change['alike']}% the same" if old and change["alike"] < 100 else ""
-        marks = f"{below}{bytes_now}{alike}{outside}{flags}"
-        sign = f"R renamed {old} →" if old else SIGNS[change["action"]]
-        sys.stdout.write(f"{sign} {visible(change['path'])}{marks}\n")
+        sys.stdout.write(f"{line_of(change)}\n")
     if len(changes) > MOST_PRINTED:
         sys.stdout.write(f"and {len(changes) - MOST_PRINTED:,} more; --json prints all\n")
+
+
+def line_of(change: dict[str, Any]) -> str:
+    """Return one change on a line."""
+    bytes_now = "" if change["size_after"] is None else f"  {size(change['size_after'])}"
+    flags = "".join(f"  ! {flag}" for flag in change["flags"])
+    outside = "  ! outside the workspace" if change["outside"] else ""
+    below = f" with {count(change['below'], 'entry', 'entries')}" if change["below"] else ""
+    old = visible(change.get("moved_from") or "")
+    alike = f"  {change['alike']}% the same" if old and change["alike"] < 100 else ""
+    marks = f"{below}{bytes_now}{alike}{outside}{flags}"
+    sign = f"R renamed {old} →" if old else SIGNS[change["action"]]
+    return f"{sign} {visible(change['path'])}{marks}"
 
 
 def _without_renamed(changes: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -176,6 +181,11 @@ def _without_renamed(changes: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _print_diffs(supervisor: LightClient, call_id: str, changes: list[dict[str, Any]]) -> None:
+    print_diffs(lambda number: supervisor.ask("preview_versions", call_id=call_id, number=number), changes)
+
+
+def print_diffs(versions: Callable[[int], dict[str, Any]], changes: list[dict[str, Any]]) -> None:
+    """Print the differences in the contents of changed files. `versions` returns both contents of one."""
     from difflib import unified_diff
 
     for change in _without_renamed(changes[:MOST_PRINTED]):
@@ -185,7 +195,7 @@ def _print_diffs(supervisor: LightClient, call_id: str, changes: list[dict[str, 
         if change.get("moved_from"):
             sys.stdout.write(f"similarity index {change['alike']}%\nrename from {old_path}\n")
             sys.stdout.write(f"rename to {visible(change['path'])}\n")
-        found = supervisor.ask("preview_versions", call_id=call_id, number=change["number"])
+        found = versions(change["number"])
         path = visible(change["path"])
         if found["not_shown"]:
             sys.stdout.write(f"--- {path}\n  not shown: {visible(found['not_shown'])}\n")

@@ -97,7 +97,7 @@ def _undo_one(supervisor: "LightClient", options: Options) -> int:
     if options.dry_run:
         return DONE
     if record["call"]["spec"]["command"]["kind"] != "edits":
-        _confirm(options, f"whisper-tui undo {options.id} asks again")
+        confirm(options, f"whisper-tui undo {options.id} asks again")
     supervisor.ask(
         "undo",
         call_id=options.id,
@@ -111,16 +111,16 @@ def _undo_one(supervisor: "LightClient", options: Options) -> int:
     return DONE
 
 
-def _confirm(options: Options, again: str) -> None:
-    """Ask on a terminal. Raises `Refused` with the hint `again` unless it is confirmed."""
+def confirm(options: Options, again: str, done: str = "undone") -> None:
+    """Ask on a terminal. Raises `Refused` with the hint `again` unless it is confirmed. `done`: what would be."""
     if options.yes:
         return
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise Refused("nothing was undone: there is no terminal to ask on", hint="Use --yes")
+        raise Refused(f"nothing was {done}: there is no terminal to ask on", hint="Use --yes")
     sys.stdout.write("Go on? [y/N] ")
     sys.stdout.flush()
     if sys.stdin.readline().strip().lower() not in {"y", "yes"}:
-        raise Refused("nothing was undone", hint=again)
+        raise Refused(f"nothing was {done}", hint=again)
 
 
 def _is_named(change: dict[str, Any], paths: list[str]) -> bool:
@@ -162,7 +162,7 @@ def _undo_several(supervisor: "LightClient", ids: list[str], paths: list[str], o
         if options.json:
             print_json(plan)
         return DONE if plan["calls"] else REFUSED
-    _confirm(options, "The same command asks again")
+    confirm(options, "The same command asks again")
     done = supervisor.ask("undo_calls", order=order, by=decider())
     if options.json:
         print_json({**plan, "calls": done["calls"], "left_out": done["left_out"]})

@@ -30,6 +30,7 @@ from whisper_tui.model.event import Judged
 from whisper_tui.model.state import CallRecord
 from whisper_tui.model.verdict import OwnShell, Resolved, UndoPlan, Verdict
 from whisper_tui.policy.evaluate import evaluate, undo_plan
+from whisper_tui.policy.in_draft import verdict_in_draft
 from whisper_tui.policy.risks.call_risks import PAST_HOOK
 from whisper_tui.policy.rules.matching import place_by_rule, reaches
 from whisper_tui.policy.rules.rule import Rule, Rules, UndoneBy, stricter
@@ -142,6 +143,8 @@ class Judge:
         """
         self.placement = placement or Placement()
         self._undo: UndoneBy = undo
+        self.has_draft: Callable[[str], bool] = lambda session_id: False
+        """True for the id of a session whose commands run in a draft."""
         self.view_problem: Callable[[], str] = lambda: ""
         """Returns why no command can run in a view of the files here, as a clause. Empty: one can, as far as known."""
         self._board = board
@@ -281,6 +284,7 @@ class Judge:
             docker_problem=examined.docker_problem,
             home=examined.home or self._environments.of(call.session_id).get("HOME", ""),
             was_blocked=bool(self._blocked) and (call.session_id, spec.identity()) in self._blocked,
+            in_draft=self.has_draft(call.session_id),
             now=self._clock(),
         )
         memory = self._memory(call.session_id, spec, used)
@@ -292,10 +296,12 @@ class Judge:
             verdict = evaluate_carried_out(question, spec.command, rules, memory)
         else:
             verdict = evaluate(question, rules, memory)
+        if question.in_draft:
+            verdict = verdict_in_draft(question, rules, verdict)
         verdict, resolved = with_code(self._unless_denied(call.session_id, spec, verdict, resolved), examined)
         if call.past_hook:
             verdict = verdict.model_copy(update={"risks": (PAST_HOOK, *verdict.risks)})
-        if isinstance(spec.command, CarriedOut):
+        if isinstance(spec.command, CarriedOut) or question.in_draft:
             return verdict, resolved
         # The last of all: the code of scripts counts as well.
         plan = undo_plan(replace(question, resolved=resolved), rules, verdict, self._undo)

@@ -232,13 +232,18 @@ def set_attributes(path: str, on: int, off: int, *, recursive: bool = False) -> 
         raise NoPreview(f"{path} cannot be made read-only: {error.strerror} (it needs Linux 5.12)") from None
 
 
-def build(store: str, layers: Sequence[Layer], hide: Sequence[str], terminal: str | None) -> dict[str, str]:
+def build(
+    store: str, layers: Sequence[Layer], hide: Sequence[str], terminal: str | None, *, lasting: bool = False
+) -> dict[str, str]:
     """Make the view the root of this mount namespace, which is the command's alone. Raises `NoPreview`, `OSError`.
 
-    Returns the upper directories, as paths of descriptors that stay open, by the directories that they cover.
+    `lasting`: the layers are mounted again by later commands, whatever happens meanwhile (decision 44). Returns the
+    upper directories, as paths of descriptors that stay open, by the directories that they cover.
     """
     own = os.geteuid() == 0
-    options = "index=on,redirect_dir=off,volatile" if own else "userxattr,volatile"
+    options = "index=on,redirect_dir=off" if own else "userxattr"
+    if not lasting:
+        options += ",volatile"
     # The layers and the files beside mount points are opened before anything covers their paths.
     opened = [_opened(layer) for layer in layers]
     files = [
@@ -450,10 +455,15 @@ def _bind_file(source: str, target: str) -> None:
 
 def prepare(store: str, layers: Sequence[Layer], began_ns: int, *, memory: bool) -> None:
     """Make the directories of a store that `build` mounts on, and write down its layers."""
+    make_places(store)
+    write_layers(store, layers, began_ns, memory=memory)
+
+
+def make_places(store: str) -> None:
+    """Make the directories of a store that `build` mounts on."""
     for name in ("dev", "empty", "view"):
         os.mkdir(os.path.join(store, name), 0o755)
     os.close(os.open(os.path.join(store, "closed"), os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0))
-    write_layers(store, layers, began_ns, memory=memory)
 
 
 def save_outside(store: str) -> None:

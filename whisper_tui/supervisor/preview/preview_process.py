@@ -7,6 +7,7 @@ ends whatever it leaves behind. If one of them is killed, so are all below it, a
 far the command came, so that its changes are not those of the whole command.
 """
 
+import errno
 import json
 import os
 import select
@@ -19,6 +20,7 @@ from typing import Any, NamedTuple
 
 from whisper_tui.changes.file_trees import remove_tree
 from whisper_tui.supervisor.keeper.limited_start import PreviewedCommand
+from whisper_tui.supervisor.preview import draft_layers
 from whisper_tui.supervisor.preview.overlay_mounts import (
     NODEV,
     NOEXEC,
@@ -30,6 +32,7 @@ from whisper_tui.supervisor.preview.overlay_mounts import (
     Layer,
     NoPreview,
     build,
+    make_places,
     mount,
     outermost,
     plan_layers,
@@ -64,6 +67,8 @@ PATIENCE_S = 2.0
 """Seconds after which a command is ended that tried to reach another machine: pip retries for 8 s, npm for minutes."""
 CHECK_S = 1.0
 """Seconds between two checks of the time and of the space that a preview takes."""
+_BUSY_S, _BUSY_PAUSE_S = 5.0, 0.005
+"""Seconds within which the overlays of a draft are free again, and between two tries."""
 _LOOKS = 100
 """Looks at a process without words before it counts as one that hides them."""
 _MOST_LEFT, _LONGEST_LINE = 50, 200
@@ -86,6 +91,8 @@ class PreviewStart(NamedTuple):
 
 def start(order: PreviewStart) -> int:
     """Start a command on overlays of the files. Returns the pid of the host. Raises `NoPreview`, `OSError`."""
+    if order.options.get("draft"):
+        return _start_in_draft(order)
     first: NoPreview | None = None
     for memory in (False, True):
         try:
@@ -105,6 +112,28 @@ def _start(order: PreviewStart, *, memory: bool) -> int:
     layers = [] if memory else plan_layers(order.store, order.options["roots"], memory=False)
     prepare(order.store, layers, began, memory=memory)
     return fork_host(lambda connection: _OverlayHost(order, connection, layers, began, memory=memory))
+
+
+def _start_in_draft(order: PreviewStart) -> int:
+    """Start a command on the overlays of a draft, once no other one is on them. Raises as `start`."""
+    draft, until = order.options["draft"], time.monotonic() + _BUSY_S
+    os.mkdir(order.store, 0o700)
+    make_places(order.store)
+    # The host and the init of its view have duplicates of it: the kernel lets go when both are gone.
+    lock = draft_layers.locked(draft)
+    try:
+        layers = draft_layers.layers_of(draft, order.options["roots"])
+        began = draft_layers.begin(draft, os.path.basename(os.path.dirname(order.store)))
+        while True:
+            try:
+                return fork_host(lambda connection: _OverlayHost(order, connection, layers, began, memory=False))
+            except NoPreview as problem:
+                # The kernel takes the overlays of the last command down a moment after that has ended.
+                if not str(problem).endswith(os.strerror(errno.EBUSY)) or time.monotonic() > until:
+                    raise
+                time.sleep(_BUSY_PAUSE_S)
+    finally:
+        os.close(lock)
 
 
 def fork_host(make: Callable[[socket.socket], "Host"]) -> int:
@@ -174,7 +203,9 @@ class Host:
             # While any process holds it open, the command never finds the end of its input.
             os.close(order.input)
         # Opened before there are namespaces: root's view hides the store, and is read-only around it.
-        self._store_fd = os.open(order.store, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+        self._store_fd = os.open(order.store, flags)
+        self._space_fd = os.open(order.options.get("draft") or order.store, flags)
 
     def serve(self, keeper: int) -> None:
         """Be the host of a keeper. Never returns."""
@@ -212,7 +243,7 @@ class Host:
         timeout, limit = self._options.get("timeout"), self._options.get("max_bytes")
         if timeout is not None and time.monotonic() - self._began_at > timeout:
             return "time"
-        return "space" if limit is not None and bytes_below(f"/proc/self/fd/{self._store_fd}") > limit else ""
+        return "space" if limit is not None and bytes_below(f"/proc/self/fd/{self._space_fd}") > limit else ""
 
     def _init_of(self, pid: int) -> int:
         """Return the pid of the init of the view, by the child of this process that has made it."""
@@ -273,7 +304,7 @@ class _OverlayHost(Host):
             _unshare(NEWNS)
             mount(None, "/", None, REC | PRIVATE)
             # Root's overlays need trusted attributes, which a user namespace does not have.
-            self._uppers = build(self._store, self._layers, self._options.get("hide", ()), self._order.terminal)
+            self._uppers = build_for(self._order, self._layers)
             _unshare(NEWUSER | NEWNS | other)
             self._connection.send(_MAP_USERS)
             self._connection.recv(1)
@@ -295,6 +326,12 @@ class _OverlayHost(Host):
             mount("tmpfs", f"{self._store}/t", "tmpfs", NOSUID | NODEV, "mode=700")
             self._layers = plan_layers(self._store, outermost(self._options["roots"]), memory=True)
             write_layers(self._store, self._layers, self._began, memory=True)
+
+
+def build_for(order: PreviewStart, layers: Sequence[Layer]) -> dict[str, str]:
+    """Mount the view of a command, and return its upper directories as `build` does. Raises `NoPreview`, `OSError`."""
+    hide, draft = order.options.get("hide", ()), order.options.get("draft", "")
+    return build(order.store, layers, (*hide, *filter(None, [draft])), order.terminal, lasting=bool(draft))
 
 
 class Init:
@@ -343,7 +380,7 @@ class Init:
         # The host keeps its own /proc, and an ordinary user's host the real files.
         _unshare(NEWNS)
         if layers:
-            self._uppers = build(self._order.store, layers, self._options.get("hide", ()), self._order.terminal)
+            self._uppers = build_for(self._order, layers)
         flags = NOSUID | NODEV | NOEXEC | (RDONLY if os.geteuid() == 0 else 0)
         # As root even /proc/sys could be written.
         mount("proc", "/proc", "proc", flags)

@@ -29,6 +29,7 @@ from whisper_tui.model.verdict import UndoPlan
 from whisper_tui.supervisor.runs.attempt import attempt_directory
 from whisper_tui.supervisor.runs.executor import Executor, HasEnded, RunKey
 from whisper_tui.supervisor.runs.kept_changes import KeptChanges, named_paths, what_stays
+from whisper_tui.supervisor.runs.open_drafts import OVER, OpenDrafts
 from whisper_tui.system import run_files
 
 KEEPING = "keeping"
@@ -87,7 +88,7 @@ class AttemptWay(Protocol):
 def keeps_of(record: CallRecord) -> KeepsChanges:
     """Return how the changes of an attempt that is about to start are kept."""
     decision, plan = record.decision, record.verdict.undo if record.verdict is not None else None
-    if not isinstance(decision, Approve) or record.applies:
+    if not isinstance(decision, Approve) or record.applies or record.in_draft:
         return ""
     if decision.undoable:
         return "view"
@@ -262,6 +263,35 @@ class ApplyPreview(_KeepingWay):
             return AskAgain(f"nothing was applied: {named_paths(conflict.paths)} changed since the preview")
 
 
+@dataclass(eq=False)
+class InDraft:
+    """A human has let the command out, and it runs in the draft of its session: nothing of it becomes real."""
+
+    drafts: OpenDrafts
+    record: CallRecord
+
+    async def start(self, order: Order) -> AskAgain | None:
+        """Start it when no other command is on the files of the draft, and keep others away until it has ended."""
+        session_id = self.record.call.session_id
+        if self.record.sandbox is not None:
+            # The view would be less than the sandbox: it shows more files, and lets the network in.
+            return AskAgain("it runs in the draft of its session, and not in a sandbox as well: approve it without one")
+        async with self.drafts.turn(session_id):
+            if not self.drafts.has(session_id):
+                return AskAgain(OVER, UndoPlan(how="none", why=OVER))
+            await order()
+            await self.drafts.over(self.record.id)
+        return None
+
+    async def settle(self, ended: HasEnded) -> IsOver:
+        """Note what it has changed."""
+        try:
+            await self.drafts.note(self.record.call.session_id, ended.key)
+        except OSError as error:
+            _log.warning("the changes of call %s in its draft cannot be noted: %s", self.record.id, error)
+        return IsOver()
+
+
 @dataclass(frozen=True)
 class AttemptWays:
     """Chooses the way of an attempt."""
@@ -270,9 +300,12 @@ class AttemptWays:
     executor: Executor
     roots: Callable[[CallRecord], Iterator[Root]]
     clock: Callable[[], float]
+    drafts: OpenDrafts
 
     def of(self, record: CallRecord) -> AttemptWay:
         """Return the way of the attempt of a call whose start is journaled."""
+        if record.in_draft and not record.applies:
+            return InDraft(self.drafts, record)
         if record.applies:
             return ApplyPreview(self.changes, record, self.executor)
         if record.keeps == "copies":

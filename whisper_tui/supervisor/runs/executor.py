@@ -75,6 +75,8 @@ class PreviewOptions:
     """The paths of the workspace that a command may read in a sandbox, unless it runs in a copy."""
     readable: tuple[str, ...] = ()
     """The paths that it may read beside the workspace and the system."""
+    draft: str = ""
+    """The directory of the draft on whose overlays it runs. Empty: it has overlays of its own."""
 
 
 @dataclass(frozen=True)

@@ -34,6 +34,7 @@ from whisper_tui.supervisor.runs.attempt_ways import (
     AskAgain,
     AttemptWay,
     AttemptWays,
+    InDraft,
     InView,
     IsOver,
     PlainWay,
@@ -392,7 +393,7 @@ class Pool:
     async def _dispatch(self, record: CallRecord) -> None:
         if (run := self._runs.get(record.id)) is None:
             return  # Its order was repeated, and it is over.
-        if isinstance(run.way, PreImages | ApplyPreview):
+        if isinstance(run.way, PreImages | ApplyPreview | InDraft):
             # Files are kept or moved for seconds, perhaps, and other starts wait behind this one.
             run.starting = asyncio.create_task(self._begin(run, record))
             self._keep(run.starting)
@@ -407,8 +408,12 @@ class Pool:
     async def _order(self, record: CallRecord) -> None:
         """Order a start from the executor."""
         try:
-            await self._executor.start(self._orders.of(record))
-        except Unavailable as error:
+            if record.in_draft:
+                order = await asyncio.to_thread(self._orders.of_draft, record)
+            else:
+                order = self._orders.of(record)
+            await self._executor.start(order)
+        except (Refused, Unavailable) as error:
             ending = FailedToStart(problem="other", subject=record.spec.command.words()[0], message=error.sentence())
             await self._record(
                 Finished(at=self._clock(), call_id=record.id, ending=ending),

@@ -12,7 +12,7 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
-from whisper_tui.changes.change_records import Plan
+from whisper_tui.changes.change_records import Plan, save_plan
 from whisper_tui.changes.file_trees import PreviewTooLarge, remove_tree
 from whisper_tui.changes.overlay_diff import LAYERS, read_changes
 from whisper_tui.model.call import CarriedOut, CommandSpec
@@ -22,13 +22,14 @@ from whisper_tui.model.errors import JournalFailed, NotRunning, Refused, Unavail
 from whisper_tui.model.event import Judged, PreviewDropped, PreviewEnded, PreviewStarted
 from whisper_tui.model.preview import PreviewReport, PreviewSupport
 from whisper_tui.model.state import CallRecord, Waiting
-from whisper_tui.model.verdict import HELD_BACK_RULE, Resolved
+from whisper_tui.model.verdict import DRAFT_RULE, HELD_BACK_RULE, Resolved
 from whisper_tui.supervisor.approvals.judge import Judge
 from whisper_tui.supervisor.journal.store import Store
 from whisper_tui.supervisor.preview.confined import is_copy, read_copy
 from whisper_tui.supervisor.runs.executor import Executor, HasEnded, NeverRan, Report, RunKey
 from whisper_tui.supervisor.runs.held_back import drop_caches, why_withheld
 from whisper_tui.supervisor.runs.kept_changes import BackgroundTasks, KeptChanges
+from whisper_tui.supervisor.runs.open_drafts import OVER, OpenDrafts
 from whisper_tui.supervisor.runs.preview_probe import PreviewProbe
 from whisper_tui.supervisor.runs.preview_report import CHANGED_MEANWHILE, report_of
 from whisper_tui.supervisor.runs.rule_on_effects import RuleOnEffects
@@ -39,7 +40,8 @@ _log = logging.getLogger(__name__)
 
 
 _HELD_BACK = Decider(surface="rule", who=HELD_BACK_RULE)
-"""The maker of previews of calls that are held back. A human may be asked about them meanwhile."""
+_IN_DRAFT = Decider(surface="rule", who=DRAFT_RULE)
+"""The makers of previews of calls that are held back. A human may be asked about them meanwhile."""
 
 
 class Previews:
@@ -57,6 +59,7 @@ class Previews:
         decide: Callable[[str, Decision, Decider, str], None],
         probe: PreviewProbe,
         held_back_s: float,
+        drafts: OpenDrafts,
     ) -> None:
         """`decide` records the decision of a rule on effects.
 
@@ -72,6 +75,7 @@ class Previews:
         self._decide = decide
         self.probe = probe
         self._held_back_s = held_back_s
+        self.drafts = drafts
         self._tasks = BackgroundTasks()
         self._opened = asyncio.Event()
         """Set once keepers can be asked."""
@@ -82,6 +86,8 @@ class Previews:
         for call_id in tuple(board.previewing):
             if (preview := board.calls[call_id].preview) is not None:
                 await self._executor.attach(RunKey(call_id, preview.attempt))
+                if preview.by == _IN_DRAFT:
+                    self._tasks.start(self._end_in_draft(board.calls[call_id]))
         self.changes.open()
         for call_id in tuple(board.previewed):
             self._approve_by_effects(board.calls[call_id])
@@ -97,9 +103,9 @@ class Previews:
 
     async def start(self, call_id: str, by: Decider, edited: CommandSpec | None) -> int:
         """Start a preview of a waiting call. Returns its attempt. Raises `Refused`."""
-        self._previewable(call_id, edited)
+        self._previewable(call_id, edited, by)
         support = await self.probe.found()
-        record = self._previewable(call_id, edited)
+        record = self._previewable(call_id, edited, by)
         if edited == record.call.spec:
             edited = None
         spec, resolved = edited or record.call.spec, self._resolved(record, edited)
@@ -120,14 +126,14 @@ class Previews:
                 resolved,
                 attempt=attempt,
                 support=support,
-                held_back=by == _HELD_BACK,
+                held_back=by in (_HELD_BACK, _IN_DRAFT),
             )
             await self._executor.start(order)
         except (Refused, Unavailable) as error:
             self._ended(call_id, attempt, not_started(spec, error.sentence()))
         return attempt
 
-    def _previewable(self, call_id: str, edited: CommandSpec | None) -> CallRecord:
+    def _previewable(self, call_id: str, edited: CommandSpec | None, by: Decider) -> CallRecord:
         record = self._store.call(call_id)
         if not isinstance(record.state, Waiting):
             hint = f"whisper-tui show {call_id} prints what became of it"
@@ -141,6 +147,11 @@ class Previews:
         if record.verdict is not None and record.verdict.preview == "never":
             rule = record.verdict.rule or "that asks about it"
             raise Refused(f"the rule {rule!r} says that call {call_id} is never previewed", hint="Change the rule")
+        if record.in_draft and by != _IN_DRAFT:
+            problem = f"call {call_id} runs in the draft of its session, where a preview would be the run itself"
+            raise Refused(problem, hint="Approve it to run there, or deny it")
+        if by == _IN_DRAFT and not (record.in_draft and self.drafts.has(record.call.session_id)):
+            raise Refused(OVER, hint="Decide about the call")
         if call_id in self._store.board.previewing:
             raise Refused(f"a preview of call {call_id} is running", hint="Wait for its end, or drop it")
         return record
@@ -158,10 +169,26 @@ class Previews:
         verdict = record.verdict
         if verdict is None or verdict.preview != "always" or not isinstance(record.state, Waiting):
             return
-        if record.preview is None:
+        if record.preview is None and record.in_draft:
+            self._tasks.start(self._run_in_draft(record))
+        elif record.preview is None:
             self._tasks.start(self._start_by_rule(record.id, Decider(surface="rule", who=verdict.rule or "")))
-        if record.is_held_back:
+        if record.is_held_back and not record.in_draft:
             self._tasks.start(self._ask_in_time(record.id))
+
+    async def _run_in_draft(self, record: CallRecord) -> None:
+        """Run a call in the draft of its session when those before it have ended."""
+        await self._opened.wait()
+        async with self.drafts.turn(record.call.session_id):
+            now = self._store.board.calls.get(record.id)
+            if now is not None and now.is_held_back and now.preview is None:
+                await self._start_by_rule(record.id, _IN_DRAFT)
+                await self.drafts.over(record.id)
+
+    async def _end_in_draft(self, record: CallRecord) -> None:
+        """Keep others from the files of a draft until a command has ended that an earlier supervisor has begun."""
+        async with self.drafts.turn(record.call.session_id):
+            await self.drafts.over(record.id)
 
     async def _start_by_rule(self, call_id: str, by: Decider) -> None:
         await self._opened.wait()
@@ -254,6 +281,8 @@ class Previews:
     async def _read(self, record: CallRecord, report: HasEnded) -> None:
         """Find the changes of a preview that has ended."""
         directory = self.changes.directory(report.key)
+        if record.preview is not None and record.preview.by == _IN_DRAFT:
+            await self._note_in_draft(record, report.key, directory)
         made = await asyncio.to_thread(self._report, record, report, directory)
         if record.is_held_back and made.problem.endswith(CHANGED_MEANWHILE) and record.attempts == 1:
             await self._start_again(record)  # Somebody else changed what it read: its own changes would be of no use.
@@ -264,11 +293,20 @@ class Previews:
             # It was dropped, or its call was decided meanwhile.
             await asyncio.to_thread(remove_tree, directory)
 
+    async def _note_in_draft(self, record: CallRecord, key: RunKey, directory: str) -> None:
+        """Note what a command has changed in its draft. Of the real files it has changed nothing."""
+        try:
+            await self.drafts.note(record.call.session_id, key)
+            if Path(directory).is_dir():
+                await asyncio.to_thread(save_plan, directory, Plan((), ()))
+        except OSError as error:
+            _log.warning("the changes of call %s in its draft cannot be noted: %s", record.id, error)
+
     def _report(self, record: CallRecord, ended: HasEnded, directory: str) -> PreviewReport:
         if isinstance(ended.ending, FailedToStart):
             return PreviewReport(ending=ended.ending, problem=ended.ending.message.rstrip("."))
         preview, conditions = record.preview, record.verdict.allow_if_preview if record.verdict is not None else ()
-        is_ours = preview is not None and preview.by == _HELD_BACK
+        is_ours = preview is not None and preview.by in (_HELD_BACK, _IN_DRAFT)
         try:
             plan = _read_changes(directory)
             store, workspace = self.changes.store_in(directory), self.changes.workspace(record)

@@ -6,7 +6,7 @@ A command that nobody was asked about starts without a shell if it needs none, a
 import os
 import shlex
 import stat
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from math import isinf
@@ -99,6 +99,8 @@ class StartOrders:
         self._environments = environments
         self._settings = settings
         self._private = tuple(map(str, private))
+        self.draft_of: Callable[[str], str] = lambda session_id: ""
+        """Returns the directory of the draft of a session."""
 
     def of(self, record: CallRecord) -> StartOrder:
         """Return the order to start a call, in the environment and the workspace of its session."""
@@ -110,6 +112,22 @@ class StartOrders:
         if record.keeps == "view":
             return replace(order, preview=self._view(record.call.session_id, order.spec, None))
         return order
+
+    def of_draft(self, record: CallRecord) -> StartOrder:
+        """Return the order to start a call in the draft of its session that a human lets out. Looks at directories.
+
+        It gets the network. But it may run what the draft has written, which nobody has seen, so that secrets stay
+        closed to it (decision 44). Raises `Refused`.
+        """
+        session_id = record.call.session_id
+        session, inherited = self._board.sessions.get(session_id), self._environments.of(session_id)
+        root = session.root if session is not None else ""
+        known = {name: value for name, value in inherited.items() if not _is_secret(name, value)}
+        order = start_order(record, known, self._settings, self.limits, root=root, private=self._private)
+        closed = (*self.closed_files(record), *self._personal(record))
+        shown = self._view(session_id, order.spec, PreviewSupport(ways=EXACT_WAYS[:1]), closed=closed)
+        shown = replace(self._in_draft(session_id, shown), network=True, timeout=None)
+        return replace(order, sandbox=None, preview=shown)
 
     def kept_files(self, record: CallRecord) -> Iterator[Root]:
         """Yield the files of which a call that is about to start leaves pre-images. Raises `NotKept`.
@@ -144,6 +162,7 @@ class StartOrders:
             inherited = {name: value for name, value in inherited.items() if not _is_secret(name, value)}
         # A preview has nobody who could type into it.
         spec = spec.model_copy(update={"accepts_input": False})
+        shown = self._view(record.call.session_id, spec, support, closed=closed)
         return StartOrder(
             key=RunKey(record.id, attempt),
             spec=spec,
@@ -159,7 +178,7 @@ class StartOrders:
             min_free_bytes=self._settings.min_free_bytes,
             limits=self.limits,
             real_cwd=resolved.cwd if resolved else None,
-            preview=self._view(record.call.session_id, spec, support, closed=closed),
+            preview=self._in_draft(record.call.session_id, shown) if record.in_draft else shown,
             # Once it is real, the agent's shell goes on where it has ended.
             reports_directory=record.call.follows and may_change_directory(spec.command),
         )
@@ -181,6 +200,10 @@ class StartOrders:
         session = self._board.sessions.get(record.call.session_id)
         directories = (session.root if session is not None else "", record.call.spec.cwd)
         return secret_files((realpath_here(path) for path in directories if path), self._private)
+
+    def _in_draft(self, session_id: str, shown: PreviewOptions) -> PreviewOptions:
+        """Return a view on the overlays of the draft of a session. Nothing else shows its commands one tree."""
+        return replace(shown, draft=self.draft_of(session_id), ways=EXACT_WAYS[:1], instead=())
 
     def _view(
         self, session_id: str, spec: CommandSpec, support: PreviewSupport | None, *, closed: tuple[str, ...] = ()
