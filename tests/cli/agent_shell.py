@@ -70,9 +70,9 @@ class Shell:
             lambda: next((row["id"] for row in self.instance.seen("list") if row["state"] == "waiting"), None)
         )
 
-    def approved(self, command: str) -> list[str]:
+    def approved(self, command: str, client: str = "claude") -> list[str]:
         """Ask about a command, have it approved, and return what the agent is given to run."""
-        asking = self.ask(command)
+        asking = self.ask(command, client=client)
         self.approve(self.waiting())
         return shlex.split(rewritten(finished(asking)))
 

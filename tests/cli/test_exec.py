@@ -115,6 +115,41 @@ def test_standard_input_survives_the_death_of_the_supervisor(shell: Shell) -> No
 
 
 @pytest.mark.slow
+def test_what_a_client_types_without_a_hook_waits_for_the_human(shell: Shell) -> None:
+    process = shell.start(shell.approved("cat > typed", "codex"), stdin=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert process.stdin is not None and process.stderr is not None
+    process.stdin.write(b"denied\n")
+    process.stdin.flush()
+    denied = shell.waiting()
+    assert f"waits for a human's decision (call {denied})" in process.stderr.readline().decode()
+    row = shell.row(denied)
+    assert (row["tool"], row["session_id"]) == ("write_stdin", shell.row("1")["session_id"])
+    shell.deny(denied, "not this")
+    assert "nothing was typed: " in (told := process.stderr.readline().decode()) and "not this" in told
+    process.stdin.write(b"approved\n")
+    process.stdin.close()
+    shell.approve(shell.waiting())
+    assert process.wait(ANSWER_S) == 0
+    assert (shell.instance.workspace / "typed").read_text() == "approved\n"
+
+
+@pytest.mark.slow
+def test_a_signal_reaches_a_command_while_input_waits_which_is_then_withdrawn(shell: Shell) -> None:
+    process = shell.start(
+        shell.approved("trap 'echo ended > ended; exit 3' INT; sleep 600 & wait", "codex"), stdin=subprocess.PIPE
+    )
+    assert process.stdin is not None
+    process.stdin.write(b"x\n")
+    process.stdin.flush()
+    asked = shell.waiting()
+    process.send_signal(signal.SIGINT)
+    shell.instance.until(lambda: shell.row(asked)["state"] == "ended")
+    assert (shell.instance.workspace / "ended").exists()
+    process.stdin.close()
+    process.wait(ANSWER_S)
+
+
+@pytest.mark.slow
 def test_the_end_of_the_input_reaches_the_next_supervisor_too(shell: Shell) -> None:
     words = shell.approved("until test -e go; do sleep 0.1; done; cat")
     process = shell.start(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE)

@@ -516,6 +516,7 @@ PROFILE = ClientProfile(
     abilities=NO_WEB,
     wait=WaitLimit(280.0),
     answer_budget=AnswerBudget(11_000),
+    asks_no_hook_about_input=True,
     plan_install=plan_install,
     find=find,
     server_tables=server_tables,

@@ -112,6 +112,8 @@ class ClientProfile:
     """Argument keys that the client itself adds to the calls of every MCP tool."""
     hangs_on_signals: bool = False
     """True if the client's shell keeps waiting for a command that a signal has killed."""
+    asks_no_hook_about_input: bool = False
+    """True if its model can type into a running command without a hook, so that we ask."""
     plan_install: "Callable[[InstallRequest], InstallPlan] | None" = None
     """Plans an installation. Raises `WhisperError`. None: whisper_tui cannot be installed into this client."""
     find: "Callable[[DoctorContext, str | None], Findings] | None" = None

@@ -37,6 +37,13 @@ WHAT_IS_HELD = (
         ("tests/structure/test_isolated_python.py::test_each_command_line_is_isolated_and_absolute",),
     ),
     Mutation(
+        "input that Codex types without a hook",
+        "whisper_tui.transports.hook.exec_endpoint.ExecEndpoint.__call__",
+        "profile is not None and profile.asks_no_hook_about_input",
+        "False",
+        ("tests/cli/test_exec.py::test_what_a_client_types_without_a_hook_waits_for_the_human",),
+    ),
+    Mutation(
         "no hook whose program vanishes with a cache",
         "whisper_tui.cli.commands.install_client._check_that_the_program_lasts",
         "cache_with_this_program()",

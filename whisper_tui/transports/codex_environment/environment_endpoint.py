@@ -12,6 +12,7 @@ import secrets
 import signal
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from typing import Any
 
 from pydantic import BaseModel, Field, ValidationError
@@ -27,7 +28,6 @@ from whisper_tui.model.call import (
     DeleteFile,
     FileChange,
     FileEdits,
-    Function,
     WriteFile,
 )
 from whisper_tui.model.decision import Decider
@@ -36,7 +36,6 @@ from whisper_tui.model.errors import InvalidRequest, NotRunning, Refused, Whispe
 from whisper_tui.model.state import CallRecord, Ended, Held, Unjudged, Waiting
 from whisper_tui.model.value import Value
 from whisper_tui.tools.agent_text import failure_of
-from whisper_tui.tools.supervised_tool import failure_without_result
 from whisper_tui.transports.codex_environment.environment_runs import (
     CodexSessions,
     OutputRequest,
@@ -49,9 +48,9 @@ from whisper_tui.transports.codex_environment.environment_runs import (
     directory_in,
     exit_of,
     process_key,
-    typed_bytes,
 )
 from whisper_tui.transports.hook.hook_endpoint import CANARY
+from whisper_tui.transports.typed_input import type_once_approved
 
 INVALID_PARAMS, UNKNOWN_METHOD, FAILED = -32602, -32601, -32603
 
@@ -346,54 +345,24 @@ class _CodexConnection:
             data = base64.b64decode(asked.chunk, validate=True)
         except binascii.Error as error:
             raise InvalidRequest("the input is no valid base64", hint="Encode it") from error
+        call_id, write = run.call_id, partial(self._type, run.call_id)
         async with run.writing:
-            if not self._said.asks_input:
-                return await self._typed(run.call_id, data)
-            return await self._typed_once_approved(run.call_id, data)
+            try:
+                if self._said.asks_input:
+                    await type_once_approved(self._supervision, call_id, data, write, gone=GONE)
+                else:
+                    await write(data)
+            except NotRunning:
+                return {"status": "stdinClosed"}
+        return {"status": "accepted"}
 
-    async def _typed_once_approved(self, call_id: str, data: bytes) -> Message:
-        target = await self._supervision.record(call_id)
-        try:
-            arguments: Message = {"task_id": call_id, "text": data.decode()}
-        except UnicodeDecodeError:
-            arguments = {"task_id": call_id, "base64": base64.b64encode(data).decode()}
-        function = Function(tool="write_stdin", arguments=arguments)
-        request = CallRequest(
-            session_id=target.call.session_id,
-            tool=function.tool,
-            arguments=arguments,
-            spec=CommandSpec(command=function, cwd=target.spec.cwd),
-            description=f"Types into call {call_id}",
-            key=f"executor input {secrets.token_hex(8)}",
-            asker=target.call.asker,
-        )
-        asked = await self._supervision.submit(request)
-        async with self._withdrawn_if_cancelled(asked):
-            record = await self._supervision.begin_function(asked)
-        if isinstance(record.state, Ended):
-            raise failure_without_result(record, record.state)
-        problem: str | None = "it did not return"
-        try:
-            typed = record.function.arguments if isinstance(record.function, Function) else arguments
-            result = await self._typed(call_id, typed_bytes(typed))
-            problem = None if result["status"] == "accepted" else "the command takes no more input"
-            return result
-        except WhisperError as error:
-            problem = error.sentence()
-            raise
-        finally:
-            await self._supervision.end_function(asked, problem)
-
-    async def _typed(self, call_id: str, data: bytes) -> Message:
+    async def _type(self, call_id: str, data: bytes) -> None:
         try:
             # If the program does not read, the pipe is full and the write would block for ever.
             async with asyncio.timeout(INPUT_S):
                 await self._supervision.write_stdin(call_id, data)
-        except NotRunning:
-            return {"status": "stdinClosed"}
         except TimeoutError as error:
             raise Refused(f"call {call_id} does not read its input", hint="Look at its output first") from error
-        return {"status": "accepted"}
 
     async def _signal(self, params: Message) -> Message:
         asked = SignalToSend.model_validate(params)

@@ -2,7 +2,6 @@
 
 import asyncio
 import base64
-import binascii
 import fnmatch
 import json
 import os
@@ -299,17 +298,6 @@ class ProcessRun:
             "closed": self.closed,
             "failure": None,
         }
-
-
-def typed_bytes(arguments: Message) -> bytes:
-    """Return what a human has approved to be typed. Raises `InvalidRequest`."""
-    match arguments:
-        case {"text": str(text)}:
-            return text.encode()
-        case {"base64": str(text)}:
-            with suppress(binascii.Error):
-                return base64.b64decode(text, validate=True)
-    raise InvalidRequest("the approved input has neither text nor valid base64", hint="Type it again")
 
 
 CLIENT = ClientInfo(name="codex")

@@ -24,7 +24,7 @@ from whisper_tui.model.call import Command, Session
 from whisper_tui.model.call_rows import broken_limit
 from whisper_tui.model.decision import Decider
 from whisper_tui.model.ending import Ending, Exited, Signalled
-from whisper_tui.model.errors import InvalidRequest, NotAllowed, NotRunning, Refused
+from whisper_tui.model.errors import InvalidRequest, NotAllowed, NotRunning, Refused, WhisperError
 from whisper_tui.model.protocol_version import HELLO_VERSIONS
 from whisper_tui.model.run import Stream, output_turns
 from whisper_tui.model.state import CallRecord, Claim, Ended, ShellReport
@@ -33,6 +33,7 @@ from whisper_tui.present.ending_text import ending_for_agent
 from whisper_tui.tools.agent_text import limit_note, sandbox_note
 from whisper_tui.transports.hook.exec_program import END, EOF, INPUT, NOTE, SIGNAL, STDERR, STDIN, STDOUT, Frames, frame
 from whisper_tui.transports.hook.what_ran import WhatRan
+from whisper_tui.transports.typed_input import type_once_approved
 
 REMOVED_AFTER_S = 60.0
 """Seconds after the command's end until its link is removed."""
@@ -258,7 +259,8 @@ class ExecEndpoint:
         )
         record = await self._supervision.claim(call_id, secret, claim, report)
         dies = profile is None or not profile.hangs_on_signals
-        input_file = self._input_file if said.stdin else None
+        asks = profile is not None and profile.asks_no_hook_about_input
+        input_file = (_no_file if asks else self._input_file) if said.stdin else None
         joined = _RunConnection(
             self._supervision,
             record,
@@ -268,6 +270,7 @@ class ExecEndpoint:
             shell_directory=self._following,
             dies=dies,
             input_file=input_file,
+            asks_about_input=asks,
         )
         await joined.serve()
 
@@ -302,6 +305,7 @@ class _RunConnection:
         shell_directory: ShellDirectory,
         dies: bool,
         input_file: InputFile | None,
+        asks_about_input: bool,
     ) -> None:
         self._dies = dies
         """True if the program dies of the command's signal, False if it ends with the shell's exit code for it."""
@@ -313,6 +317,8 @@ class _RunConnection:
         self._writer = writer
         self._following = shell_directory
         self._ticket = said.ticket
+        self._asked_input: asyncio.Queue[tuple[bytes, bool]] | None = asyncio.Queue() if asks_about_input else None
+        """Input that is still to be asked about, and True for its end. None: nothing is asked."""
         self._takes_input = False
         """True once the run has accepted input. If it refuses input afterwards, that is final."""
         self._flow = LiveOutput(supervision, record.id, said.out, said.err)
@@ -321,6 +327,7 @@ class _RunConnection:
         """Forward everything until the run ends, the agent disconnects, or sends something invalid."""
         sending = asyncio.create_task(self._send())
         taking = asyncio.create_task(self._receive())
+        typing = asyncio.create_task(self._type_what_is_approved())
         try:
             done, _ = await asyncio.wait({sending, taking}, return_when=asyncio.FIRST_COMPLETED)
             if sending in done:
@@ -334,9 +341,9 @@ class _RunConnection:
             await self._end_run()
             raise
         finally:
-            for task in (sending, taking):
+            for task in (sending, taking, typing):
                 task.cancel()
-            await asyncio.gather(sending, taking, return_exceptions=True)
+            await asyncio.gather(sending, taking, typing, return_exceptions=True)
 
     async def _end_run(self) -> None:
         await self._supervision.withdraw(self._record.id, "its agent ended it", stop_running=True)
@@ -392,10 +399,41 @@ class _RunConnection:
             with suppress(NotRunning):
                 await self._supervision.signal(record.id, data[0], "group", AGENT)
         elif kind in {STDIN, EOF}:
-            await self._write(data, eof=kind == EOF)
+            if self._asked_input is None:
+                await self._write(data, eof=kind == EOF)
+            else:
+                # Not here: a signal must reach the command while a human decides.
+                self._asked_input.put_nowait((data, kind == EOF))
 
-    async def _write(self, data: bytes, *, eof: bool) -> None:
-        """Forward input."""
+    async def _type_what_is_approved(self) -> None:
+        """Ask about each piece of input, and forward it once it is approved."""
+        while self._asked_input is not None:
+            data, eof = await self._asked_input.get()
+            if eof:
+                await self._write(b"", eof=True)
+                continue
+            try:
+                await type_once_approved(
+                    self._supervision,
+                    self._record.id,
+                    data,
+                    self._type,
+                    gone="the command has ended",
+                    asked=self._tell_wait,
+                )
+            except WhisperError as error:
+                self._writer.write(frame(NOTE, f"nothing was typed: {error.sentence()}".encode()))
+
+    async def _type(self, data: bytes) -> None:
+        if not await self._write(data, eof=False):
+            raise NotRunning(f"call {self._record.id} takes no more input")
+
+    def _tell_wait(self, call_id: str) -> None:
+        note = f"what you typed waits for a human's decision (call {call_id}); it is not typed before"
+        self._writer.write(frame(NOTE, note.encode()))
+
+    async def _write(self, data: bytes, *, eof: bool) -> bool:
+        """Forward input. False: the run takes none, or no more."""
         # A run that has just started may not accept input immediately.
         deadline = asyncio.get_running_loop().time() + INPUT_OPENS_WITHIN_S
         while True:
@@ -403,11 +441,11 @@ class _RunConnection:
                 await self._supervision.write_stdin(self._record.id, data, eof=eof)
             except NotRunning:
                 if self._takes_input or asyncio.get_running_loop().time() > deadline:
-                    return
+                    return False
                 await asyncio.sleep(RETRY_S)
             else:
                 self._takes_input = True
-                return
+                return True
 
 
 def program_end(record: CallRecord, ending: Ending, *, dies: bool) -> dict[str, Any]:
@@ -425,6 +463,11 @@ def program_end(record: CallRecord, ending: Ending, *, dies: bool) -> dict[str, 
                 "code": 126,
                 "said": " ".join(filter(None, (limit_note(record) or ending_for_agent(ending), sandbox_note(record)))),
             }
+
+
+def _no_file(_call_id: str) -> str:
+    """Return no FIFO: the input goes through the supervisor, which asks about it."""
+    return ""
 
 
 def _checked(hello: dict[str, Any]) -> RunHello:
