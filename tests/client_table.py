@@ -3,6 +3,7 @@
 import sys
 from pathlib import Path
 
+from tests.clients.install import versions
 from whisper_tui.agents.known_clients import profiles
 from whisper_tui.agents.profile import Abilities, ClientProfile, Evidence
 
@@ -22,9 +23,11 @@ assert tuple(TITLES) == Abilities._fields
 
 def table() -> str:
     """Return the table in Markdown."""
-    rows = [("client", *TITLES.values()), ("---",) * (len(TITLES) + 1)]
+    rows = [("client", "version", *TITLES.values()), ("---",) * (len(TITLES) + 2)]
+    installed = versions()
     for profile in profiles():
-        rows.append((name_of(profile), *(cell(evidence) for evidence in profile.abilities)))
+        version = installed.get(profile.name, "none was run")
+        rows.append((name_of(profile), version, *(cell(evidence) for evidence in profile.abilities)))
     return "".join(f"| {' | '.join(row)} |\n" for row in rows)
 
 
