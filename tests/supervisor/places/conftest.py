@@ -36,6 +36,9 @@ class PipeTransport:
     async def hold(self, argv: Sequence[str]) -> None:
         raise AssertionError("nothing is held")
 
+    async def withdraw(self) -> None:
+        raise AssertionError("nothing is held")
+
     def advice(self, code: int) -> str:
         return ""
 

@@ -62,6 +62,24 @@ async def test_a_place_that_nobody_uses_is_let_go_and_reached_again_by_the_next_
         await until(lambda: resting.rests)
 
 
+async def test_a_place_that_is_away_is_not_tried_for_ever_for_nobody(resting: RestingBench) -> None:
+    resting.settle(idle_s=0.3)
+    resting.gate.unlink()
+    await resting.restart()
+    call_id = await resting.submitted("echo there")
+    assert "no route" in resting.place.problem
+    await until(lambda: resting.rests)
+    resting.gate.touch()
+    await resting.approve(call_id)
+    # Nobody could look at it there before: what was approved is asked once more, now that it is known.
+    await resting.eventually(
+        call_id, lambda record: record.state.kind == "waiting" and record.resolved.program is not None
+    )
+    await resting.approve(call_id)
+    await resting.supervisor.outcome(call_id)
+    assert await resting.out(call_id) == b"there\n"
+
+
 async def test_a_command_that_runs_keeps_its_place(resting: RestingBench) -> None:
     resting.settle(idle_s=0.1)
     await resting.restart()

@@ -37,6 +37,7 @@ if [ -z "$found" ]; then
 fi
 printf '%s\\n' "$found"
 """
+_CANCEL = 'scancel --user="$(id -un)" --name="$1" --state=PENDING'
 _STEP = f"""
 name=$1; shift
 job=$(squeue --noheader --me --name="$name" --states=RUNNING --sort=i --format=%A | head -n 1)
@@ -93,6 +94,12 @@ class SlurmTransport:
                 visible(f"job {job} of Slurm is {state.lower()} ({reason})"), hint="It is tried again until it runs"
             )
 
+    async def withdraw(self) -> None:
+        """Cancel the job, unless it runs. Raises `Unavailable`."""
+        answer = await ask_engine(self._host.script(_CANCEL, self._job), missing=_NO_SLURM)
+        if answer.code != 0:
+            raise Unavailable(f"{self.summary()}: {answer.reason()}", hint=self.advice(answer.code))
+
     def advice(self, code: int) -> str:
         """Return how to see the job."""
         if code == _NO_JOB:
@@ -141,6 +148,13 @@ class KubernetesTransport:
                 visible(f"the Pod {self._pod} does not run yet: {_waiting(pod)}"),
                 hint="It is tried again until it does",
             )
+
+    async def withdraw(self) -> None:
+        """Remove the Pod, unless it runs. Raises `Unavailable`."""
+        pod = await self._find()
+        ours = pod is not None and pod.get("metadata", {}).get("labels", {}).items() >= _LABELS.items()
+        if pod is not None and ours and pod.get("status", {}).get("phase") != "Running":
+            await self._remove(pod)
 
     def advice(self, code: int) -> str:
         """Return how to see the Pod."""
@@ -241,6 +255,12 @@ class RayTransport:
         answer = await ask_engine(self._bridge("hold", *argv), missing=_NO_RAY)
         if answer.code != 0:
             raise Unavailable(f"{self.summary()}: {answer.reason()}", hint="It is tried again")
+
+    async def withdraw(self) -> None:
+        """End the actor, whether it has found room or not: commands outlive it. Raises `Unavailable`."""
+        answer = await ask_engine(self._bridge("withdraw"), missing=_NO_RAY)
+        if answer.code != 0:
+            raise Unavailable(f"{self.summary()}: {answer.reason()}", hint="Try again")
 
     def advice(self, code: int) -> str:
         """Return nothing: the bridge says what to do."""

@@ -145,9 +145,9 @@ class PlaceConnection:
         return self.hello
 
     async def let_go(self) -> None:
-        """End the connection, and what the engine keeps for it, until it is needed again. Raises `Unavailable`.
+        """End the connection, and what the engine keeps or has in its queue, until it is needed again.
 
-        Commands there go on: then the engine keeps it as well.
+        Commands there go on: then the engine keeps it as well. Raises `Unavailable`.
         """
         self._wanted.clear()
         if self.hello is not None:
@@ -157,6 +157,8 @@ class PlaceConnection:
             if self._frames is not None:
                 self._frames.end()
             await self._parted.wait()
+        elif self._transport.holds is not None:
+            await self._transport.withdraw()
         self._retry.set()
 
     @property
@@ -213,6 +215,10 @@ class PlaceConnection:
             pause = RETRIES_S[min(attempt, len(RETRIES_S) - 1)]
             attempt += 1
             self._retry.clear()
+            if self._idle_left_s() <= 0:
+                with suppress(WhisperError):
+                    await self.let_go()
+                continue
             with suppress(TimeoutError):
                 # Many connections are lost at the same moment, and must not come back at the same one.
                 async with asyncio.timeout(pause * random.uniform(1.0, 1.25)):  # noqa: S311
@@ -384,17 +390,21 @@ class PlaceConnection:
 
     async def _rest_when_idle(self) -> None:
         """Let it go once nobody has used it for as long as its settings say."""
-        idle_s = math.inf if self._settings.agents else self._settings.idle_s
-        while not math.isinf(idle_s):
-            if self._in_use() or self._asked:
-                self._used_at = time.monotonic()
-            left = self._used_at + idle_s - time.monotonic()
+        while True:
+            left = self._idle_left_s()
             if left <= 0:
-                _log.info("%s is let go: nobody has used it for %g s", self.name, idle_s)
-                with suppress(WhisperError):
-                    await self.let_go()
-                return
-            await asyncio.sleep(min(max(left, 0.01), LOOK_S))
+                break
+            await asyncio.sleep(min(left, LOOK_S))
+        _log.info("%s is let go: nobody has used it for %g s", self.name, self._settings.idle_s)
+        with suppress(WhisperError):
+            await self.let_go()
+
+    def _idle_left_s(self) -> float:
+        """Return in how many seconds it is to be let go, unless somebody uses it."""
+        if self._in_use() or self._asked:
+            self._used_at = time.monotonic()
+        idle_s = math.inf if self._settings.agents else self._settings.idle_s
+        return self._used_at + idle_s - time.monotonic()
 
     async def _send_all(self, connected: socket.socket) -> None:
         loop = asyncio.get_running_loop()

@@ -43,6 +43,13 @@ class PlaceTransport(Protocol):
         """
         ...
 
+    async def withdraw(self) -> None:
+        """Have the engine forget what it has not started yet. Raises `Unavailable`.
+
+        What it has started ends with the host process.
+        """
+        ...
+
     def advice(self, code: int) -> str:
         """Return what to do after `command` has ended with this exit code. Empty: nothing is known to help."""
         ...
@@ -69,6 +76,9 @@ class SshTransport:
 
     async def hold(self, argv: Sequence[str]) -> None:
         """Do nothing: the first connection starts the host process."""
+
+    async def withdraw(self) -> None:
+        """Do nothing: nothing waits there for room."""
 
     def advice(self, code: int) -> str:
         """Return how to find out why ssh fails."""
@@ -227,6 +237,9 @@ class ContainerTransport:
         if answer.code != 0:
             raise Unavailable(f"{self.summary()}: {answer.reason()}", hint=self.advice(answer.code))
 
+    async def withdraw(self) -> None:
+        """Do nothing: nothing waits there for room."""
+
     def advice(self, code: int) -> str:
         """Return how to see the container."""
         return f"Try: {shlex.join([*self._program, 'inspect', self._container])}" if code in _CONTAINER_FAILED else ""
@@ -259,6 +272,9 @@ class SystemdTransport:
         if answer.code != 0:
             advice = self.advice(answer.code) or "Try there: systemctl --user status"
             raise Unavailable(f"{self.summary()}: {answer.reason()}", hint=advice)
+
+    async def withdraw(self) -> None:
+        """Do nothing: nothing waits there for room."""
 
     def advice(self, code: int) -> str:
         """Return how to find out why ssh fails."""

@@ -1,6 +1,7 @@
 """A bridge to a program in a Ray cluster: standard input and output here, methods of an actor there. A script.
 
 ray_bridge.py hold ADDRESS ACTOR RESOURCES ARGV…   create the actor, which keeps ARGV running, unless it lives
+ray_bridge.py withdraw ADDRESS ACTOR RESOURCES     end the actor, if there is one
 ray_bridge.py run ADDRESS ACTOR RESOURCES ARGV…    run ARGV beside it, connected to this process
 """
 
@@ -113,7 +114,7 @@ def widen(pipe: int) -> None:
 
 
 def main(mode: str, address: str, actor: str, resources: str, *argv: str) -> int:
-    """Run one of the two modes."""
+    """Run one of the modes."""
     # Ray prints where it likes; what is printed here is read as the output of the program there.
     output = os.dup(1)
     os.dup2(2, 1)
@@ -127,6 +128,10 @@ def main(mode: str, address: str, actor: str, resources: str, *argv: str) -> int
     except Exception as error:  # noqa: BLE001 - Ray raises a dozen kinds, and some are no RayError
         return _fail(NO_CLUSTER, f"the Ray cluster {address} is not reached: {error}")
     try:
+        if mode == "withdraw":
+            with suppress(ValueError):
+                ray.kill(ray.get_actor(actor))
+            return 0
         if mode == "hold":
             return _hold(ray, actor, json.loads(resources), list(argv))
         return _Bridge(ray, ray.get_actor(actor), output).run(list(argv))

@@ -161,6 +161,39 @@ async def test_a_job_that_waits_is_unreachable_with_slurms_reason(server: Engine
 
 
 @pytest.mark.parametrize("server", ["slurm"], indirect=True)
+async def test_a_job_that_waits_for_nobody_is_cancelled(server: EngineServer):
+    run(["scontrol", "update", "NodeName=n1", "State=DRAIN", "Reason=repair"], server.variables)
+    place = EnginePlace("slurm", server)
+    waiting = ["squeue", "--noheader", "--states=PENDING", "--format=%j"]
+    opening = asyncio.create_task(place.open())
+    try:
+        await until(lambda: "whisper-tui-gpu1" in run(waiting, server.variables))
+        await until(lambda: "is pending (" in (place.problem or ""))
+        await place.executor.let_go()
+        await until(lambda: "whisper-tui-gpu1" not in run(waiting, server.variables))
+        assert place.problem is None
+    finally:
+        opening.cancel()
+        run(["scontrol", "update", "NodeName=n1", "State=RESUME"], server.variables)
+        await end(place)
+
+
+@pytest.mark.parametrize("server", ["ray"], indirect=True)
+async def test_an_actor_that_waits_for_nobody_is_ended(server: EngineServer):
+    place = EnginePlace("ray", EngineServer({**server.options, "cpus": "64"}, {}, directory=server.directory))
+    opening = asyncio.create_task(place.open())
+    try:
+        await until(lambda: "has no room for the actor" in (place.problem or ""))
+        await place.executor.let_go()
+        found = f"import ray; ray.init('{server.options['address']}', namespace='whisper-tui', log_to_driver=False);"
+        found += "print('named', ray.util.list_named_actors())"
+        await until(lambda: "named []" in run([server.python, "-c", found], {}))
+    finally:
+        opening.cancel()
+        await end(place)
+
+
+@pytest.mark.parametrize("server", ["slurm"], indirect=True)
 async def test_the_environment_of_the_supervisor_stays_here(server: EngineServer, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("A_SECRET", "of this machine")
     place = EnginePlace("slurm", server)
