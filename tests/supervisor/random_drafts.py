@@ -105,7 +105,7 @@ class RandomDraft:
                 (f"ln -f {name} {other}", {name, other}),
                 (f"rm -r {directory}", {directory}),
                 (f"rm -rf {directory}; mkdir -p {directory}; echo {word} > {directory}/x", {directory}),
-                (f"mkdir -p {directory}/new && echo {word} > {directory}/new/file", {f"{directory}/new", directory}),
+                (f"mkdir -p {directory}/new && echo {word} > {directory}/new/file", {f"{directory}/new"}),
                 (f"chmod 600 {name}", {name}),
                 (f"rm -rf {directory}; echo {word} > {directory}", {directory}),
             )

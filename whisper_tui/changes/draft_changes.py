@@ -7,6 +7,7 @@ was when a command touched it first. A real file that is another one since then 
 import os
 import stat
 import threading
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
@@ -65,11 +66,16 @@ class DraftChanges:
     def __init__(self, directory: str) -> None:
         self.directory = directory
         self._turn = threading.RLock()
+        self._known: _Notes | None = None
+        """All that is noted, once it was read: nobody else writes it."""
+        self._paths: list[str] = []
+        """The paths that commands have touched, sorted."""
 
     @property
     def version(self) -> int:
         """A number that grows with each command that has ended."""
-        return self._notes().number
+        # Without the turn: it is asked for where nothing may wait.
+        return (self._known or self._notes()).number
 
     def note(self, name: str) -> None:
         """Note what a command has touched that has ended, by the name of its attempt. Raises `OSError`."""
@@ -118,9 +124,11 @@ class DraftChanges:
                 uppers[layer["path"]] = os.path.join(store, os.path.basename(layer["upper"]))
                 copy_tree(layer["upper"], uppers[layer["path"]], links, marks=True)
             plan = self._read(uppers)
-            return self._part(plan, sorted(set(chosen(plan))))
+            return self.part(plan, chosen(plan))
 
-    def _part(self, plan: Plan, numbers: Sequence[int]) -> Plan:
+    def part(self, plan: Plan, chosen: Iterable[int]) -> Plan:
+        """Return the plan of some of the changes of a plan, with their conflicts."""
+        numbers = sorted(set(chosen))
         changes = tuple(plan.changes[number] for number in numbers)
         if len(changes) == len(plan.changes):
             return plan
@@ -146,9 +154,9 @@ class DraftChanges:
                 result = results.get(number, Result(None))
                 for path in change.paths:
                     if self._taken_out(change, path, uppers):
-                        for known in (notes.base, notes.seen, notes.calls):
-                            for each in [each for each in known if each == path or each.startswith(f"{path}/")]:
-                                del known[each]
+                        for each in self._at(path):
+                            for known in (notes.base, notes.seen, notes.calls):
+                                known.pop(each, None)
                     else:
                         found = result.found if path == change.new_path else None
                         notes.base[path] = TouchedBase(found, began)
@@ -176,11 +184,16 @@ class DraftChanges:
 
     def calls_of(self, paths: Iterable[str]) -> list[str]:
         """Return the names of the commands that have touched any of these paths, or what is below, oldest first."""
-        calls, found = self._notes().calls, set[str]()
-        for path in paths:
-            found.update(calls.get(path, ()))
-            found.update(name for each, names in calls.items() if each.startswith(f"{path}/") for name in names)
+        with self._turn:
+            calls = self._notes().calls
+            found = {name for path in paths for each in self._at(path) for name in calls.get(each, ())}
         return sorted(found, key=_number)
+
+    def _at(self, path: str) -> list[str]:
+        """Return a path, and those below it that commands have touched."""
+        # Behind the slash comes the nought.
+        first, last = bisect_left(self._paths, f"{path}/"), bisect_left(self._paths, f"{path}0")
+        return [path, *self._paths[first:last]]
 
     def changes_of(self, plan: Plan, names: Iterable[str]) -> set[int]:
         """Return the changes of some commands, with those of all others that have made one of these as well.
@@ -269,6 +282,12 @@ class DraftChanges:
         return os.stat(path).st_ctime_ns
 
     def _notes(self) -> _Notes:
+        if self._known is None:
+            self._known = self._read_notes()
+            self._paths = sorted(self._known.calls)
+        return self._known
+
+    def _read_notes(self) -> _Notes:
         try:
             found = run_files.read_json(os.path.join(self.directory, NOTES))
         except FileNotFoundError:
@@ -280,7 +299,10 @@ class DraftChanges:
         return _Notes(found["seen"], base, found["calls"], found["number"], found["first"])
 
     def _save(self, notes: _Notes) -> None:
+        # Until it is written, it is read again.
+        self._known = None
         run_files.write_json(os.path.join(self.directory, NOTES), notes._asdict())
+        self._known, self._paths = notes, sorted(notes.calls)
 
 
 def save(store: str, plan: Plan) -> None:

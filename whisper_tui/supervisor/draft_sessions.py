@@ -271,14 +271,15 @@ class DraftSessions:
         draft = self._drafts.about(order.session_id)
         if order.seen is not None and order.seen != draft.version:
             raise Refused("the draft has changed since it was shown", hint="Look at it again")
+        if order.dry_run:
+            return await asyncio.to_thread(self._foretold, draft, order)
         staging = f"{self._drafts.path(draft.session_id)}/applying"
         plan, applied = await asyncio.to_thread(self._staged, draft, order, staging)
-        if order.dry_run or not plan.changes:
+        if not plan.changes:
             await asyncio.to_thread(remove_tree, staging)
-            over = not order.dry_run and _is_all(order)
-            if over:
+            if _is_all(order):
                 await self._end(draft, draft_applied_message(over=True), by)
-            return applied.model_copy(update={"over": over})
+            return applied.model_copy(update={"over": _is_all(order)})
         record = self._submitted(draft, order, plan, staging, by)
         ended = await self._ended(draft, record.id, by, is_all=_is_all(order))
         if not ended:
@@ -327,34 +328,26 @@ class DraftSessions:
                 return
             await self._ended(draft, call_id, by, is_all=is_all)
 
+    def _foretold(self, draft: SessionDraft, order: DraftApply) -> DraftApplied:
+        """Return what an order would do. Raises `Refused` as it would."""
+        with self._quiet(draft.session_id) as changes:
+            _, plan = self._shown(draft, changes)
+            return _applied(changes, changes.part(plan, _wanted(changes, plan, order)))
+
     def _staged(self, draft: SessionDraft, order: DraftApply, staging: str) -> tuple[Plan, DraftApplied]:
         """Copy what is to be applied. Raises `Refused` if somebody else has changed any of it since."""
         remove_tree(staging)
         with self._quiet(draft.session_id) as changes:
-
-            def chosen(plan: Plan) -> Collection[int]:
-                numbers = _wanted(changes, plan, order)
-                if missing := [path for path in order.paths if not at_paths(plan, [path])]:
-                    raise Refused(f"{missing[0]} is not among the changes of the draft", hint="whisper-tui draft show")
-                return numbers
-
             try:
-                plan = changes.copy(staging, chosen)
+                plan = changes.copy(staging, lambda plan: _wanted(changes, plan, order))
                 draft_changes.save(staging, plan)
                 if not order.paths or order.all_but:
                     self._drop_caches(staging, plan, draft)
                 plan = load_plan(staging)
-                if plan.meanwhile:
-                    raise Refused(
-                        f"nothing was applied: {named_paths(plan.meanwhile)} changed in the real files since",
-                        hint="whisper-tui draft apply --but PATH… applies the others",
-                    )
+                return plan, _applied(changes, plan)
             except BaseException:
                 remove_tree(staging)
                 raise
-        by_calls = changes.calls_of(path for change in plan.changes for path in change.paths)
-        paths = tuple(printable(path) for change in plan.changes for path in change.paths)
-        return plan, DraftApplied(calls=_ids(by_calls), paths=paths[:MOST_LISTED], total=len(plan.changes))
 
     def _submitted(self, draft: SessionDraft, order: DraftApply, plan: Plan, staging: str, by: Decider) -> CallRecord:
         """Journal the call that makes a plan real, with its preview and the human's yes, in one write."""
@@ -432,8 +425,22 @@ def _is_all(order: DraftApply) -> bool:
     return not order.paths and not order.calls
 
 
+def _applied(changes: DraftChanges, plan: Plan) -> DraftApplied:
+    """Return what a plan would apply. Raises `Refused` if somebody else has changed any of it since."""
+    if plan.meanwhile:
+        raise Refused(
+            f"nothing was applied: {named_paths(plan.meanwhile)} changed in the real files since",
+            hint="whisper-tui draft apply --but PATH… applies the others",
+        )
+    calls = changes.calls_of(path for change in plan.changes for path in change.paths)
+    paths = tuple(printable(path) for change in plan.changes for path in change.paths)
+    return DraftApplied(calls=_ids(calls), paths=paths[:MOST_LISTED], total=len(plan.changes))
+
+
 def _wanted(changes: DraftChanges, plan: Plan, order: DraftApply) -> set[int]:
-    """Return the numbers of the changes that an order means."""
+    """Return the numbers of the changes that an order means. Raises `Refused` if one of its paths is none of them."""
+    if missing := [path for path in order.paths if not at_paths(plan, [path], linked=order.all_but)]:
+        raise Refused(f"{missing[0]} is not among the changes of the draft", hint="whisper-tui draft show lists them")
     if order.calls:
         names = {name for change in plan.changes for name in changes.calls_of(change.paths)}
         return with_belonging(
