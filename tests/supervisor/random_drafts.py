@@ -5,6 +5,7 @@
 
 import argparse
 import asyncio
+import json
 import os
 import random
 import shutil
@@ -33,7 +34,9 @@ class RandomDraft:
         self._touched: set[str] = set()
         """Paths that commands have touched, and directories that they have removed."""
         self._protected: set[str] = set()
-        """Words that the human has written into such files."""
+        """Words that the human has written into files of which the draft had a version of its own."""
+        self._seen: dict[str, str] = {}
+        """Other words in such files, with the file: the next command that touches it may have seen them."""
         self._number = 0
 
     async def play(self) -> None:
@@ -48,6 +51,11 @@ class RandomDraft:
             if self._chance.random() < 0.6:
                 self._edit()
             self._touched |= touched
+            self._seen = {
+                word: name
+                for word, name in self._seen.items()
+                if not any(name == each or name.startswith(f"{each}/") for each in touched)
+            }
             call_id = await self._live.submit(self._session, text=f"echo ready; sleep 0.03; {command}")
             if self._chance.random() < 0.5:
                 async with asyncio.timeout(PATIENCE_S):
@@ -75,7 +83,7 @@ class RandomDraft:
         self.conflicts = len(page.conflicts)
         after = self._live.files()
         for name, text in before.items():
-            words = self._protected & set(text.split())
+            words = (self._protected | self._seen.keys()) & set(text.split())
             assert words <= set(after.get(name, "").split()), (name, words, after.get(name), page.conflicts)
             if not self._is_touched(name):
                 assert after.get(name) == text, name
@@ -136,8 +144,11 @@ class RandomDraft:
             new.replace(path)
         else:
             path.write_text(text)
-        if self._is_touched(name):
+        notes = Path(self._live.home.state, "drafts", self._session, "notes.json")
+        if notes.exists() and str(path) in json.loads(notes.read_text())["base"]:
             self._protected.add(word)
+        elif self._is_touched(name):
+            self._seen[word] = name
 
 
 async def play(directory: Path, seed: int) -> tuple[int, int]:
