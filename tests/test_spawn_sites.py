@@ -61,7 +61,7 @@ SITES = {
     "supervisor/places/far_files.py:LoginEnvironment._ask": LOGIN,
     "supervisor/places/far_host.py:FarHost._renew": OWN,
     "supervisor/places/place_connection.py:PlaceConnection._started": PLACE,
-    "supervisor/places/ray_bridge.py:PlaceActor.__init__": OWN,
+    "supervisor/places/ray_bridge.py:PlaceActor._keep": OWN,
     "supervisor/places/ray_bridge.py:PlaceActor.start": OWN,
     "supervisor/preview/preview_process.py:_OverlayHost._report": COMMAND,
     "supervisor/preview/preview_process.py:fork_host": COMMAND,

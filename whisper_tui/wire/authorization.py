@@ -30,7 +30,7 @@ EVERY_S = 60.0
 """Seconds after which one further attempt is recorded."""
 
 FAREWELL = "report_presence"
-"""What a cockpit says last: it may have ended before it is examined, and that is no attempt of anybody."""
+"""The last request of a cockpit: it may have ended before it is examined, and that is no attempt of anybody."""
 
 LONGEST_DOOR, LONGEST_NAME = 50, 200
 """Characters of what an agent at a place says, that are kept."""
