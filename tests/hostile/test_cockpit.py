@@ -12,7 +12,7 @@ from tests.tui.cockpit import Cockpit
 from whisper_tui.model.call import Argv, Shell
 from whisper_tui.model.errors import Unavailable
 from whisper_tui.model.text import is_hidden, without_hidden
-from whisper_tui.present.words import LONGEST_NAME
+from whisper_tui.present.session_text import LONGEST_NAME
 from whisper_tui.tui.dialogs.edit_dialog import EditScreen
 from whisper_tui.tui.paragraphs_view import ParagraphsView
 from whisper_tui.tui.screens.history_screen import HistoryScreen

@@ -3,7 +3,7 @@
 from tests.supervisor.conftest import Bench
 from whisper_tui.model.call import LONGEST_NAME, ClientInfo
 from whisper_tui.present.call_text import session_paragraphs
-from whisper_tui.present.words import session_label
+from whisper_tui.present.session_text import session_label
 
 
 async def names(bench: Bench, *sessions: str) -> list[str]:
@@ -41,5 +41,5 @@ async def test_the_card_says_the_client_once(bench: Bench) -> None:
     session = await bench.session("shop (codex)", client=ClientInfo(name="codex", version="1.2"))
     found = bench.supervisor.board.sessions[session]
     first = session_paragraphs(found)[0]
-    assert "".join(span.text for span in first.spans).startswith("shop (codex) · 1.2")
+    assert "".join(span.text for span in first.spans).startswith("s1 shop (codex) · 1.2")
     assert session_label(found, session) == "shop (codex)"

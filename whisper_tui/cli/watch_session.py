@@ -33,7 +33,8 @@ from whisper_tui.model.state import CallRecord, Waiting
 from whisper_tui.model.text import visible
 from whisper_tui.present.quantities import clock_time, count
 from whisper_tui.present.security_text import why_not_confined
-from whisper_tui.present.words import error_text, session_label_of
+from whisper_tui.present.session_text import session_label_of
+from whisper_tui.present.words import error_text
 from whisper_tui.system.state_directory import Directories
 from whisper_tui.wire.client import SupervisorClient, ensure_supervisor
 from whisper_tui.wire.rendezvous import stopped_on_purpose

@@ -54,9 +54,10 @@ from whisper_tui.present.security_text import (
     refused_sentence,
     rules_sentence,
 )
+from whisper_tui.present.session_text import session_label_of
 from whisper_tui.present.spans import Paragraph, Role
 from whisper_tui.present.verdict_text import findings, repeats_a_risk
-from whisper_tui.present.words import decided_by_text, session_label_of
+from whisper_tui.present.words import decided_by_text
 from whisper_tui.tui.dialogs.drafts import Draft, checked
 
 DRAWN = "│┆┊▲“◆◈◇▶▷●○✔✘⊘↺┌"

@@ -30,7 +30,7 @@ from whisper_tui.notify.notification_text import TITLE
 from whisper_tui.notify.window_launcher import WindowLauncher
 from whisper_tui.present.command_text import call_line, whole_text
 from whisper_tui.present.security_text import not_inspected_sentences
-from whisper_tui.present.words import session_label
+from whisper_tui.present.session_text import session_label
 
 if TYPE_CHECKING:
     from jeepney import Message

@@ -11,7 +11,7 @@ from whisper_tui.model.run import StallNews
 from whisper_tui.model.state import CallRecord
 from whisper_tui.model.verdict import is_grave
 from whisper_tui.present.quantities import count
-from whisper_tui.present.words import session_label, session_label_of
+from whisper_tui.present.session_text import session_label, session_label_of
 
 TITLE = "whisper_tui"
 MOST_ROWS = 20

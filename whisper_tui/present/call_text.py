@@ -33,6 +33,7 @@ from whisper_tui.present.security_text import (
     own_shell_paragraphs,
     sandbox_paragraphs,
 )
+from whisper_tui.present.session_text import session_line
 from whisper_tui.present.spans import BLANK, LONGEST_TEXT, Line, Paragraph, Role, Span, labelled, said
 from whisper_tui.present.unasked_text import level_words
 from whisper_tui.present.verdict_text import is_the_verdict, repeats_a_risk, shortened_findings, verdict_rows
@@ -53,7 +54,7 @@ def session_paragraphs(session: Session) -> tuple[Paragraph, ...]:
     # every agent is untrusted, unless its hello says otherwise
     trust = () if session.trust == "untrusted_external" else (labelled("Trust", (Span(*TRUST[session.trust]),)),)
     return (
-        labelled("Session", (*said(session.name, "strong"), *said("".join(f" · {fact}" for fact in facts)))),
+        labelled("Session", (*session_line(session, session.id), *said("".join(f" · {fact}" for fact in facts)))),
         *trust,
         labelled("Workspace", said(session.root), at_words=False),
     )
@@ -214,7 +215,7 @@ def _asked_by(record: CallRecord, session: Session | None, *, with_directory: bo
     if session is None:
         return
     client = _client_beside(session)
-    agent: Line = (*said(session.name, "strong"), *(said(f" · {client}", "muted") if client else ()))
+    agent: Line = (*session_line(session, session.id), *(said(f" · {client}", "muted") if client else ()))
     where: Line = (Span("  in ", "muted"), *said(record.spec.cwd)) if with_directory else ()
     if session.unasked is not None:
         where = (*where, Span(f"  {level_words(session.unasked)}", "waiting"))

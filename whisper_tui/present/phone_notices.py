@@ -9,8 +9,9 @@ from whisper_tui.model.phone_proof import digest_of, seen_document
 from whisper_tui.model.state import CallRecord, Waiting
 from whisper_tui.model.text import one_line_beginning, visible
 from whisper_tui.present.quantities import minute_from
+from whisper_tui.present.session_text import LONGEST_NAME
 from whisper_tui.present.spans import Paragraph, Span, labelled
-from whisper_tui.present.words import LONGEST_NAME, decided_by_text
+from whisper_tui.present.words import decided_by_text
 
 
 def phone_sentence(changed: PhoneChanged) -> str:

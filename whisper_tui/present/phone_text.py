@@ -27,9 +27,9 @@ from whisper_tui.present.diff_text import DiffRow, FileDiff, Side, file_diffs
 from whisper_tui.present.effects_text import EffectLine, effect_lines
 from whisper_tui.present.preview_text import outcome_text, undo_paragraphs
 from whisper_tui.present.quantities import count
+from whisper_tui.present.session_text import session_label
 from whisper_tui.present.spans import Line, Paragraph
 from whisper_tui.present.verdict_text import findings
-from whisper_tui.present.words import session_label
 
 LONGEST_ROW = 200
 """Characters of a command in the list."""

@@ -1,21 +1,17 @@
-"""Errors, sessions, deciders and the reach of their standing approvals as text for people."""
+"""Errors, deciders and the reach of their standing approvals as text for people."""
 
 import shlex
 import time
 
-from whisper_tui.model.board import Board
-from whisper_tui.model.call import Session
 from whisper_tui.model.decision import DENIAL_ID, Decider, ExactScope, PrefixScope, RuleScope, Scope, ToolScope
 from whisper_tui.model.errors import WhisperError
-from whisper_tui.model.state import CallRecord
 from whisper_tui.model.text import one_line_beginning, visible
 from whisper_tui.model.verdict import whose_rule
 from whisper_tui.present.quantities import limit
 from whisper_tui.present.scope_words import scope_targets
+from whisper_tui.present.session_text import LONGEST_NAME
 from whisper_tui.present.spans import LONGEST_TEXT
 
-LONGEST_NAME = 100
-"""The longest name within a line in characters."""
 LONGEST_TOAST = 1000
 """The longest toast in characters."""
 REMOVED = "Some or all of this output was removed from the disk; everything else about the call is kept."
@@ -30,16 +26,6 @@ def error_text(error: WhisperError) -> str:
     """Return an error as sentences, with a capital letter and a full stop."""
     text = toast_text(error.sentence())
     return text[:1].upper() + text[1:] + ("" if text.endswith((".", "!", "?")) else ".")
-
-
-def session_label(session: Session | None, session_id: str) -> str:
-    """Return the name of a session, safe to show within a line."""
-    return one_line_beginning(session.name if session is not None else session_id, LONGEST_NAME)
-
-
-def session_label_of(record: CallRecord, board: Board) -> str:
-    """Return the name of a call's session, safe to show within a line."""
-    return session_label(board.sessions.get(record.call.session_id), record.call.session_id)
 
 
 def decided_by_text(by: Decider) -> str:

@@ -18,6 +18,7 @@ from textual.widgets import Input
 
 from whisper_tui.model.board import Board
 from whisper_tui.model.state import CallRecord, HostState, PlaceState, Unjudged, Waiting
+from whisper_tui.present.session_text import session_column
 from whisper_tui.present.spans import Line, Span
 from whisper_tui.tui.cockpit.call_roster import SECTIONS, CallRoster, RowPlace
 from whisper_tui.tui.cockpit.call_row import (
@@ -464,7 +465,8 @@ class CallList(ScrollView, can_focus=True, inherit_bindings=False):
             return drawn(self, self._heading(found.section, width), width)
         if found.group is not None:
             title, number = self.roster.group_title(found.group.key), len(found.group.tickets)
-            return drawn(self, group_line(title, number, width), width)
+            mark = session_column(found.group.key) if self.roster.grouping == "session" else ()
+            return drawn(self, group_line(title, number, width, mark), width)
         if found.place is None:
             filtered, searching = bool(self.roster.filter), self.roster.searching
             unreached = [host.name for host in self.hosts.values() if not host.reached]
@@ -495,7 +497,9 @@ class CallList(ScrollView, can_focus=True, inherit_bindings=False):
         session = self.roster.board.sessions.get(record.call.session_id)
         whole = self._layout_now.row_lines(place.section) == 1
         still, silent_since = self.standing_still(record)
-        host = host_column(record.host, self.hosts) if self.hosts and part == 0 else ()
+        origin = host_column(record.host, self.hosts) if self.hosts else ()
+        if len(self.roster.board.sessions) > 1:
+            origin = (*origin, *session_column(record.call.session_id))
         away = self._is_away(record)
         line = row_line(
             record,
@@ -506,7 +510,7 @@ class CallList(ScrollView, can_focus=True, inherit_bindings=False):
             whole=whole,
             still=still,
             silent_since=silent_since,
-            host=host,
+            origin=origin,
             places=self.places,
         )
         if away or ((at := self.hosts.get(record.host)) is not None and not at.reached):

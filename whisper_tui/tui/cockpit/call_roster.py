@@ -11,6 +11,7 @@ from typing import Literal, get_args
 from whisper_tui.model.board import Board
 from whisper_tui.model.packed_calls import CallLine, Lines
 from whisper_tui.model.state import CallRecord
+from whisper_tui.present.session_text import session_words
 from whisper_tui.tui.cockpit.grouped_rows import GroupedTickets, ListedCall, OrderedTickets, Section
 
 SECTIONS: tuple[Section, ...] = get_args(Section)
@@ -316,7 +317,7 @@ class CallRoster:
         found = self._sessions_found.get(session_id)
         if found is None:
             session = self.board.sessions.get(session_id)
-            found = session is not None and self.filter in session.name.casefold()
+            found = session is not None and self.filter in session_words(session, session_id).casefold()
             self._sessions_found[session_id] = found
         return found
 

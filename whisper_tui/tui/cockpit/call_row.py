@@ -11,8 +11,8 @@ from whisper_tui.present.ending_text import ending_word, went_well
 from whisper_tui.present.preview_text import preview_mark
 from whisper_tui.present.quantities import age, history_column
 from whisper_tui.present.security_text import NOT_INSPECTED, risk_line
+from whisper_tui.present.session_text import LONGEST_NAME
 from whisper_tui.present.spans import Line, Role, Span, said
-from whisper_tui.present.words import LONGEST_NAME
 from whisper_tui.tui.cockpit.call_roster import Grouping
 from whisper_tui.tui.cockpit.grouped_rows import Section
 from whisper_tui.tui.lines import fitted, width_of
@@ -74,11 +74,11 @@ def empty_line(
     return (Span("  No waiting call matches." if filtered else "  No call is waiting.", "muted"),)
 
 
-def group_line(title: str, number: int, width: int) -> Line:
-    """Return the heading of a group of waiting calls."""
+def group_line(title: str, number: int, width: int, mark: Line = ()) -> Line:
+    """Return the heading of a group of waiting calls. `mark`: the number of the session, of one by session."""
     right = (Span(f" {number:,} ", "muted"),)
     # Names of sessions and beginnings of commands are text of agents (decision 21).
-    left = (Span(" ┌ ", "frame"), *said(title[:LONGEST_NAME], "strong"))
+    left = (Span(" ┌ ", "frame"), *mark, *said(title[:LONGEST_NAME], "strong"))
     return (*fitted(left, max(0, width - width_of(right))), *right)
 
 
@@ -126,13 +126,13 @@ def row_line(
     whole: bool,
     still: bool = False,
     silent_since: float | None = None,
-    host: Line = (),
+    origin: Line = (),
     places: Collection[str] = (),
 ) -> Line:
     """Return one line of a row in exactly `width` columns; `whole` for a row without a second line.
 
-    `still`: True if the run is paused; `silent_since`: the time since which it has needed input; `host`: its machine;
-    `places`: all places, in the order of their colours.
+    `still`: True if the run is paused; `silent_since`: the time since which it has needed input; `origin`: its
+    machine and its session; `places`: all places, in the order of their colours.
     """
     if part > 0:
         return _second_line(record, session, width)
@@ -148,7 +148,7 @@ def row_line(
     left = (
         Span("‖", "waiting") if _is_held(record, still=still) else _mark(record),
         Span(" "),
-        *host,
+        *origin,
         *_number(record),
         *in_colour_of_place(call_line(record, session), record, places),
     )

@@ -11,7 +11,8 @@ from whisper_tui.present.command_text import shows_only_ends, whole_text
 from whisper_tui.present.quantities import count
 from whisper_tui.present.scope_words import approved_scope
 from whisper_tui.present.security_text import why_not_confined
-from whisper_tui.present.words import error_text, session_label_of
+from whisper_tui.present.session_text import session_words_of
+from whisper_tui.present.words import error_text
 from whisper_tui.tui.cockpit.approval_choice import SANDBOXES
 from whisper_tui.tui.cockpit.call_card import CallCard
 from whisper_tui.tui.cockpit_context import CockpitContext
@@ -275,7 +276,7 @@ class DecisionCommands:
             others = same - 1 if stop_session else 0
             return DenyScreen(
                 f"call {record.id}",
-                session_label_of(record, self._cockpit.board),
+                session_words_of(record, self._cockpit.board),
                 others,
                 stop_session=stop_session,
                 recent=self.reasons.recent,

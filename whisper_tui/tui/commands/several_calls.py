@@ -13,7 +13,8 @@ from whisper_tui.model.packed_calls import call_line
 from whisper_tui.model.secrets import masked_words
 from whisper_tui.model.state import CallRecord, Ended, Waiting
 from whisper_tui.present.quantities import count
-from whisper_tui.present.words import error_text, session_label_of
+from whisper_tui.present.session_text import session_words_of
+from whisper_tui.present.words import error_text
 from whisper_tui.tui.cockpit.call_roster import similarity_key
 from whisper_tui.tui.cockpit_context import CockpitContext
 from whisper_tui.tui.command_definition import Command
@@ -124,7 +125,7 @@ class MarkCommands:
                 case "unmark":
                     self._unmark([record.id for record in records])
 
-        sessions = {record.id: session_label_of(record, self._cockpit.board) for record in records}
+        sessions = {record.id: session_words_of(record, self._cockpit.board) for record in records}
         self._cockpit.screen.app.push_screen(BatchScreen(records, sessions), chosen)
 
     def _deny(self, records: tuple[CallRecord, ...]) -> None:
@@ -238,7 +239,7 @@ class SessionDenialCommands:
                 self._cockpit.screen.run_worker(send, name="deny")
             self._decisions.refresh()
 
-        name = session_label_of(record, self._cockpit.board)
+        name = session_words_of(record, self._cockpit.board)
         held = tuple(denial.words for denial in self._cockpit.board.denials_of(session.id))
         self._cockpit.screen.app.push_screen(SessionDenialScreen(name, suggested_words(record), held), chosen)
 

@@ -8,7 +8,8 @@ from whisper_tui.model.errors import WhisperError
 from whisper_tui.model.state import CallRecord, Ended
 from whisper_tui.model.text import visible
 from whisper_tui.present.quantities import count
-from whisper_tui.present.words import error_text, session_label
+from whisper_tui.present.session_text import session_words
+from whisper_tui.present.words import error_text
 from whisper_tui.tui.cockpit_context import CockpitContext
 from whisper_tui.tui.command_definition import Command
 
@@ -95,7 +96,7 @@ class UnaskedCommands:
         session = cockpit.board.sessions.get(record.call.session_id) if record is not None else None
         named = None
         if session is not None and session.closed_at is None:
-            named = session.id, session_label(session, session.id)
+            named = session.id, session_words(session, session.id)
 
         def chosen(choice: "LevelChoice | None") -> None:
             if choice is not None:

@@ -12,8 +12,9 @@ from textual.widgets import Input, Static
 from whisper_tui.model.errors import WhisperError
 from whisper_tui.model.event import LONGEST_SAID, SessionSaid
 from whisper_tui.present.quantities import clock_time
+from whisper_tui.present.session_text import session_words
 from whisper_tui.present.spans import BLANK, Line, Paragraph, Span, said
-from whisper_tui.present.words import error_text, session_label
+from whisper_tui.present.words import error_text
 from whisper_tui.tui.cockpit_context import CockpitContext
 from whisper_tui.tui.dialogs.dialog import Dialog, StyleFiles
 from whisper_tui.tui.paragraphs_view import ParagraphsView
@@ -61,7 +62,7 @@ class ConversationScreen(Dialog[None]):
     def compose(self) -> ComposeResult:
         """Build the messages and the input line."""
         session = self._cockpit.board.sessions.get(self._session_id)
-        name = session_label(session, self._session_id)
+        name = session_words(session, self._session_id)
         with Vertical(classes="dialog") as dialog:
             dialog.border_title = Content(f"Conversation with {name}")
             yield ParagraphsView(id="said")

@@ -22,7 +22,8 @@ from whisper_tui.model.run import Stream
 from whisper_tui.model.state import CallRecord
 from whisper_tui.model.text import visible
 from whisper_tui.present.quantities import size
-from whisper_tui.present.words import error_text, session_label
+from whisper_tui.present.session_text import session_words
+from whisper_tui.present.words import error_text
 from whisper_tui.tui.cockpit_context import CockpitContext
 from whisper_tui.tui.dialogs.dialog import Dialog, StyleFiles
 from whisper_tui.tui.output.ansi import plain_with_colours
@@ -262,7 +263,7 @@ def _choices(record: CallRecord, session: Session | None) -> tuple[_Choice, ...]
         found.append(_Choice("Output as a recording, asciicast 2", name, call, "asciicast"))
         found.append(_Choice("Output as a recording, asciicast 3", name, call, "asciicast3"))
     if session is not None:
-        whole, shown = ExportSelection(sessions=(session,)), session_label(session, session.id)
+        whole, shown = ExportSelection(sessions=(session,)), session_words(session, session.id)
         found.append(_Choice(f"All calls of the session {shown} as JSON lines", session.id, whole, "jsonl"))
         found.append(_Choice(f"A report of the session {shown} in Markdown", session.id, whole, "markdown"))
     found.append(_Choice("All calls of the history as JSON lines", "calls", ExportSelection(), "jsonl"))

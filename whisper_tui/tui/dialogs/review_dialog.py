@@ -15,8 +15,9 @@ from whisper_tui.model.state import CallRecord, Ended
 from whisper_tui.present.command_text import call_line
 from whisper_tui.present.preview_text import changed_text, without_renamed
 from whisper_tui.present.quantities import clock_time, count
+from whisper_tui.present.session_text import session_line
 from whisper_tui.present.spans import BLANK, Paragraph, Span, said
-from whisper_tui.present.words import error_text, session_label_of
+from whisper_tui.present.words import error_text
 from whisper_tui.tui.cockpit_context import CockpitContext
 from whisper_tui.tui.dialogs.choice_list import ViewedChoiceScreen, differences
 from whisper_tui.tui.dialogs.dialog import choice_label
@@ -82,7 +83,8 @@ class ReviewScreen(ViewedChoiceScreen[ReviewAnswer]):
         record = self._records[at]
         state = record.state
         when = clock_time(state.at) if isinstance(state, Ended) else ""
-        head = [Paragraph((*said(session_label_of(record, self._cockpit.board), "strong"), Span(f"  {when}", "muted")))]
+        session = self._cockpit.board.sessions.get(record.call.session_id)
+        head = [Paragraph((*session_line(session, record.call.session_id), Span(f"  {when}", "muted")))]
         head.append(Paragraph(call_line(record), at_words=False))
         if isinstance(state, Ended) and state.changed is not None:
             head.append(Paragraph(said(changed_text(state.changed, record.spec.cwd), "muted"), at_words=False))

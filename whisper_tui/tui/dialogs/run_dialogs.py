@@ -21,7 +21,8 @@ from whisper_tui.model.run import BackgroundProcess, BackgroundUsage, ProcessIde
 from whisper_tui.model.secrets import masked
 from whisper_tui.model.state import CallRecord
 from whisper_tui.present.quantities import age, count, limit, size
-from whisper_tui.present.words import session_label, toast_text
+from whisper_tui.present.session_text import session_words
+from whisper_tui.present.words import toast_text
 from whisper_tui.tui.cockpit_context import CockpitContext
 from whisper_tui.tui.dialogs.dialog import Dialog, StyleFiles, choice_label
 from whisper_tui.tui.row_list import RowList
@@ -425,7 +426,7 @@ class BackgroundScreen(Dialog[LeftBehindChoice]):
 
     def _words(self, row: LeftBehindRow, now: float) -> Content:
         session = self._cockpit.board.sessions.get(row.record.call.session_id)
-        name = session_label(session, row.record.call.session_id)
+        name = session_words(session, row.record.call.session_id)
         known = row.known
         used = f"  {size(known.memory)}" if known is not None else ""
         ports = f"  listens on {', '.join(known.ports)}" if known is not None and known.ports else ""

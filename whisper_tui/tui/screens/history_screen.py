@@ -22,8 +22,9 @@ from whisper_tui.model.text import visible
 from whisper_tui.present.call_text import describe, heading
 from whisper_tui.present.preview_text import on_record_paragraphs
 from whisper_tui.present.quantities import count, date_and_time, duration
+from whisper_tui.present.session_text import session_words
 from whisper_tui.present.spans import BLANK, Line, Paragraph, Span
-from whisper_tui.present.words import error_text, session_label
+from whisper_tui.present.words import error_text
 from whisper_tui.tui.cockpit.call_card import RevealedSecrets, answer_paragraphs
 from whisper_tui.tui.cockpit.preview_card import PreviewFacts
 from whisper_tui.tui.cockpit_context import CockpitContext
@@ -320,7 +321,7 @@ class HistoryScreen(CommandScreen):
 
     def _session_name(self, session_id: str) -> str:
         session = self._cockpit.board.sessions.get(session_id)
-        return session_label(session, session_id)
+        return session_words(session, session_id)
 
     @on(PastList.Selected)
     def _selected(self, message: PastList.Selected) -> None:

@@ -19,6 +19,7 @@ from textual.widgets import Button, Input
 from whisper_tui.model.api import Supervision
 from whisper_tui.model.board import Board
 from whisper_tui.present.quantities import history_column
+from whisper_tui.present.session_text import session_column
 from whisper_tui.present.spans import Line, Span, said
 from whisper_tui.present.words import error_text
 from whisper_tui.tui.cockpit.call_row import host_column
@@ -213,7 +214,8 @@ class PastList(ScrollView, can_focus=True, inherit_bindings=False):
         past = self._found[row]
         right = (Span(" "), past.outcome, Span(" "))
         host = host_column(past.host, self.hosts) if self.hosts else ()
-        left: Line = (past.mark, Span(f" {history_column(past.at, self._clock())} ", "muted"), *host, *past.words)
+        when = Span(f" {history_column(past.at, self._clock())} ", "muted")
+        left: Line = (past.mark, when, *host, *session_column(past.session_id), *past.words)
         line = (*fitted(left, max(0, width - 1 - width_of(right))), *right)
         if row == self.row:
             return drawn(self, (Span("▌"), *line), width, self._selected_style())

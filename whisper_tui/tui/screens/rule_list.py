@@ -25,9 +25,10 @@ from whisper_tui.present.call_text import place_paragraphs
 from whisper_tui.present.command_text import call_line, command_paragraphs, meaning_paragraphs, one_line
 from whisper_tui.present.quantities import age, count, date_and_time
 from whisper_tui.present.security_text import sandbox_line
+from whisper_tui.present.session_text import LONGEST_NAME, session_line
 from whisper_tui.present.spans import BLANK, Line, Paragraph, Role, Span, labelled, said
 from whisper_tui.present.verdict_text import Finding
-from whisper_tui.present.words import LONGEST_NAME, decided_by_text, of_uses, scope_reach, until_text
+from whisper_tui.present.words import decided_by_text, of_uses, scope_reach, until_text
 from whisper_tui.tui.dialogs.readers_dialog import ListedCommand
 
 Words = tuple[str, ...]
@@ -343,7 +344,6 @@ def _subject(grant: Grant) -> str:
 def grant_paragraphs(grant: Grant, session: Session | None, now: float) -> tuple[Paragraph, ...]:
     """Return a standing approval in full, with secrets masked (decision 2)."""
     grant = masked_grant(grant)
-    name = session.name if session is not None else grant.session_id
     given = f"{date_and_time(grant.granted_at)}, {age(now - grant.granted_at)} ago, with call {grant.from_call}"
     return (
         Paragraph((Span(f"Standing approval {grant.id}", "strong"),), margin=(Span(" "),)),
@@ -360,7 +360,7 @@ def grant_paragraphs(grant: Grant, session: Session | None, now: float) -> tuple
         BLANK,
         *place_paragraphs(grant.spec),
         labelled("Directory", said(grant.spec.cwd)),
-        labelled("Session", said(name, "strong")),
+        labelled("Session", session_line(session, grant.session_id)),
         labelled("Given", said(f"{given}, {decided_by_text(grant.by)}")),
         labelled("Holds", (Span(until_text(grant.until, now, "as long as the session")),)),
         *((labelled("Sandbox", sandbox_line(grant.sandbox)),) if grant.sandbox is not None else ()),
@@ -370,14 +370,13 @@ def grant_paragraphs(grant: Grant, session: Session | None, now: float) -> tuple
 
 def denial_paragraphs(denial: SessionDenial, session: Session | None, now: float) -> tuple[Paragraph, ...]:
     """Return a session denial in full, with secrets masked."""
-    name = session.name if session is not None else denial.session_id
     given = f"{date_and_time(denial.denied_at)}, {age(now - denial.denied_at)} ago"
     return (
         Paragraph((Span(f"Session denial {denial.id}", "strong"),), margin=(Span(" "),)),
         BLANK,
         labelled("Denies", said("every call that begins with these words, or holds a command that does")),
         labelled("Words", said(" ".join(masked_denial(denial).words), "strong")),
-        labelled("Session", said(name, "strong")),
+        labelled("Session", session_line(session, denial.session_id)),
         *((labelled("Because", said(denial.reason)),) if denial.reason else ()),
         labelled("Given", said(f"{given}, {decided_by_text(denial.by)}")),
         labelled("Holds", (Span("as long as the session"),)),
