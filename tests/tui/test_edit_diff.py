@@ -14,6 +14,7 @@ from tests.tui.scenes import Scenario
 from whisper_tui.model.call import DeleteFile, EditedFile, FileVersions, ReplaceText, WriteFile
 from whisper_tui.model.changed_blocks import changed_blocks
 from whisper_tui.model.state import Waiting
+from whisper_tui.model.verdict import Verdict
 from whisper_tui.present.diff_text import MOST_CHANGED, FileDiff, file_diffs
 from whisper_tui.tui.app import CockpitApp
 from whisper_tui.tui.edit_diff import FRESH_S, SIDE_BY_SIDE, ColouredDiff, coloured_diffs, laid_out
@@ -291,9 +292,11 @@ async def test_nothing_is_approved_before_the_files_are_read(monkeypatch: pytest
     scenario = one_edit()
     go_on = threading.Event()
 
-    def slowly(found: Sequence[FileVersions], root: str, *, mask: bool) -> tuple[ColouredDiff, ...]:
+    def slowly(
+        found: Sequence[FileVersions], root: str, verdict: Verdict | None, *, mask: bool
+    ) -> tuple[ColouredDiff, ...]:
         go_on.wait(20)
-        return coloured_diffs(found, root, mask=mask)
+        return coloured_diffs(found, root, verdict, mask=mask)
 
     monkeypatch.setattr("whisper_tui.tui.edit_diff.coloured_diffs", slowly)
     app = CockpitApp(scenario.supervisor, user="me", clock=scenario.clock)

@@ -26,6 +26,24 @@ async def test_a_level_is_chosen_for_the_session_of_the_call_and_stands_on_its_c
         await cockpit.sees("workspace unasked")
 
 
+async def test_u_sets_the_level_from_before_again() -> None:
+    scenario = workday()
+    async with open_cockpit(scenario) as cockpit:
+        sessions, session = scenario.supervisor.board.sessions, cockpit.shown.call.session_id
+        await cockpit.press("left_parenthesis", "up", "enter")
+        await cockpit.until(lambda: sessions[session].unasked is not None)
+        await cockpit.press("left_parenthesis")
+        await cockpit.sees("It holds in")
+        await cockpit.press("down", "enter")
+        await cockpit.until(lambda: getattr(sessions[session].unasked, "level", "") == "workspace")
+        await cockpit.press("u")
+        await cockpit.sees("Again in this session: nothing unasked.")
+        await cockpit.until(lambda: getattr(sessions[session].unasked, "level", "") == "nothing")
+        await cockpit.press("u")
+        await cockpit.sees("Again in this session: what your files say.")
+        await cockpit.until(lambda: sessions[session].unasked is None)
+
+
 @pytest.mark.slow
 async def test_a_level_of_all_sessions_holds_for_an_hour_and_stands_in_the_header() -> None:
     scenario = workday()
@@ -83,3 +101,27 @@ async def test_a_chosen_call_is_taken_back_and_nothing_is_marked_by_mistake(tmp_
         await cockpit.press("enter")
         await cockpit.sees("1 call undone.")
         await cockpit.until(lambda: not scenario.supervisor.board.unreviewed)
+
+
+async def test_u_shows_again_what_was_marked_as_seen(tmp_path: Path) -> None:
+    scenario = editing(tmp_path, WriteFile(path=str(tmp_path / "app.py"), content="x\n"))
+    call_id = changed(scenario)
+    async with open_cockpit(scenario) as cockpit:
+        await cockpit.press("right_parenthesis", "enter")
+        await cockpit.sees("Marked as seen.")
+        await cockpit.press("u")
+        await cockpit.sees("1 call of 1 session changed files, and nobody was asked.")
+        await cockpit.press("space", "enter")
+        await cockpit.sees("1 call undone.")
+        await cockpit.until(lambda: cockpit.record(call_id).reverted_by is not None)
+
+
+async def test_u_makes_the_changes_of_calls_that_a_review_has_undone_again(tmp_path: Path) -> None:
+    scenario = editing(tmp_path, WriteFile(path=str(tmp_path / "app.py"), content="x\n"))
+    call_id = changed(scenario)
+    async with open_cockpit(scenario) as cockpit:
+        await cockpit.press("right_parenthesis", "space", "enter")
+        await cockpit.sees("1 call undone.")
+        await cockpit.until(lambda: cockpit.record(call_id).reverted_by is not None)
+        await cockpit.press("u")
+        await cockpit.sees("The changes of 1 call are made again.")

@@ -95,25 +95,8 @@ def _edit_doubt(question: Question) -> str:
         return "its files are not known"
     if not root or root == "/" or contains_home(root):
         return "the workspace contains a home directory, so edits in it are asked about"
-    return next((doubt for file in files if (doubt := _file_doubt(file))), "")
-
-
-def _file_doubt(file: EditedFile) -> str:
-    shown = visible(file.path)
-    if file.outside:
-        link = f", through a link to {visible(file.real)}" if file.through_link else ""
-        return f"{shown} is outside the workspace{link}"
-    if file.secret:
-        return f"{shown} usually holds keys or passwords"
-    if file.steers_agents:
-        return f"{shown} holds {file.runs_later}"
-    if file.runs_later:
-        return f"{shown} is run later: {file.runs_later}"
-    if file.hidden:
-        return f"the new text of {shown} holds a character that hides what it says ({file.hidden})"
-    if _has_other_names(file):
-        return f"{shown} has other names (hard links) and changes under each of them"
-    return f"{shown} was not read: {file.unread}" if file.unread else ""
+    # The words of a risk, so that a card does not say the same thing in two ways (decision 42).
+    return next((risk.sentence for risk in _file_risks(files)), "")
 
 
 def _is_uncertain(file: EditedFile) -> bool:

@@ -22,6 +22,7 @@ from whisper_tui.model.call import (
 from whisper_tui.model.changed_blocks import CONTEXT, Block, changed_blocks, lines_of, trimmed
 from whisper_tui.model.errors import Refused
 from whisper_tui.model.text import visible
+from whisper_tui.model.verdict import Verdict
 from whisper_tui.present.command_text import whole_text
 from whisper_tui.present.quantities import count, limit, size
 from whisper_tui.present.spans import Line, Paragraph, Role, Span, said
@@ -79,14 +80,17 @@ class FileDiff(NamedTuple):
     rows: tuple[DiffRow, ...] = ()
 
 
-def file_diffs(versions: Sequence[FileVersions], root: str) -> tuple[FileDiff, ...]:
-    """Return the differences of the files of an edit. It may take a while: never call it where keys are read."""
+def file_diffs(versions: Sequence[FileVersions], root: str, verdict: Verdict | None = None) -> tuple[FileDiff, ...]:
+    """Return the differences of the files of an edit. It may take a while: never call it where keys are read.
+
+    `verdict`: the one that stands above them.
+    """
     left = MOST_CHANGED
     found: list[FileDiff] = []
     for each in versions:
         rows = _rows(each, left) if not each.not_shown else ()
         left = max(0, left - sum(row.changed for row in rows))
-        found.append(FileDiff(each.file, _title(each.file, root), tuple(_facts(each, rows)), rows))
+        found.append(FileDiff(each.file, _title(each.file, root), tuple(_facts(each, rows, verdict)), rows))
     return tuple(found)
 
 
@@ -94,7 +98,7 @@ def _title(file: EditedFile, root: str) -> Line:
     return edit_line([ChangedFile(file.action, file.path, file.moved_from, file.added, file.removed)], root)
 
 
-def _facts(versions: FileVersions, rows: tuple[DiffRow, ...]) -> Iterator[Line]:
+def _facts(versions: FileVersions, rows: tuple[DiffRow, ...], verdict: Verdict | None) -> Iterator[Line]:
     """Yield the facts about a file: first the usual ones on one line, then each unusual one."""
     file = versions.file
     usual = ["new file"] if file.size is None else [size(file.size)]
@@ -104,7 +108,7 @@ def _facts(versions: FileVersions, rows: tuple[DiffRow, ...]) -> Iterator[Line]:
     if versions.now:
         yield _NOW[versions.now]
     not_shown = (f"not shown: {versions.not_shown}",) if versions.not_shown else ()
-    yield from (said(words, "risk") for words in (*unusual_facts(file.model_dump()), *not_shown))
+    yield from (said(words, "risk") for words in (*unusual_facts(file.model_dump(), verdict), *not_shown))
     if not rows and not versions.not_shown and not file.problem:
         yield (Span("its content stays as it is" if file.action == "moves" else "no line changes", "muted"),)
 

@@ -3,12 +3,15 @@
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
-from whisper_tui.model.text import one_line_beginning
+from whisper_tui.model.text import one_line_beginning, visible
 from whisper_tui.present.quantities import count
 from whisper_tui.present.spans import Line, Paragraph, Span, said
+
+if TYPE_CHECKING:
+    from whisper_tui.model.verdict import Verdict
 
 MINUS = "\u2212"
 VERBS = {"creates": "create", "changes": "edit", "deletes": "delete", "moves": "move"}
@@ -70,20 +73,31 @@ def _counts(files: Sequence[ChangedFile]) -> Line:
     return (Span(f" +{sum(added):,}", "good"), Span(f" {MINUS}{sum(removed):,}", "bad"))
 
 
-def unusual_facts(file: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what is unusual about a file that an edit changes. The fields of `EditedFile`, as far as they are known."""
+def unusual_facts(file: Mapping[str, Any], verdict: "Verdict | None" = None) -> Iterator[str]:
+    """Yield what is unusual about a file that an edit changes. The fields of `EditedFile`, as far as they are known.
+
+    `verdict`: a verdict that stands above, and whose findings about this file are not said again (decision 42).
+    """
+    about = f": {visible(str(file.get('real')))}"
+    above = {risk.id for risk in verdict.risks if risk.sentence.endswith(about)} if verdict is not None else ()
+    linked = "" if "writes-outside" in above else "reached through a symbolic link: "
+    hidden, later, unread = file.get("hidden"), file.get("sensitive"), file.get("unread")
     facts = (
-        (file.get("inside") == "", "outside the workspace"),
-        (file.get("through_link"), f"reached through a symbolic link: named {file['path']}"),
-        (file.get("links", 1) > 1, f"has {file.get('links', 1):,} names (hard links) and changes under each"),
-        (file.get("secret"), "by its name a file with secrets"),
-        (file.get("sensitive"), f"decides what runs later or who may approve: {file.get('sensitive')}"),
-        (file.get("hidden"), f"its new text has a character that deceives: {file.get('hidden')}"),
-        (file.get("binary"), "no text"),
-        (file.get("unread"), f"not read: {file.get('unread')}"),
-        (file.get("problem"), f"its new content is not known: {file.get('problem')}"),
+        ("writes-outside", file.get("inside") == "", "outside the workspace"),
+        ("", file.get("through_link"), f"{linked}named {file['path']}"),
+        (
+            "hard-links",
+            file.get("links", 1) > 1,
+            f"has {file.get('links', 1):,} names (hard links) and changes under each",
+        ),
+        ("writes-secrets", file.get("secret"), "by its name a file with secrets"),
+        ("sensitive-write", later, f"decides what runs later or who may approve: {later}"),
+        ("deceptive-characters", hidden, f"its new text has a character that deceives: {hidden}"),
+        ("", file.get("binary"), "no text"),
+        ("unread-file", unread, f"not read: {unread}"),
+        ("", file.get("problem"), f"its new content is not known: {file.get('problem')}"),
     )
-    yield from (words for holds, words in facts if holds)
+    yield from (words for id_, holds, words in facts if holds and id_ not in above)
 
 
 def tool_line(tool: str, about: str, targets: Sequence[str], arguments: Mapping[str, Any]) -> Line:

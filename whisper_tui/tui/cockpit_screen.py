@@ -133,7 +133,7 @@ class CockpitScreen(KeyedScreen):
             ConversationCommands(self),
             SignalCommands(self),
             *(HunkCommands(self), PreviewCommands(self, self.decisions)),
-            UnaskedCommands(self),
+            UnaskedCommands(self, self.decisions.undoing),
             RetryCommands(self),
             RerunCommands(self, self.decisions, self.card.revealed.conceals),
             NavigationCommands(self, COMMANDS, lambda: self.decisions.undoing.farewell, self._zoom.back),

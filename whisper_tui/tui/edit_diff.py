@@ -14,6 +14,7 @@ from whisper_tui.model.errors import Refused, WhisperError
 from whisper_tui.model.secrets import masked
 from whisper_tui.model.state import CallRecord, Ended, Waiting
 from whisper_tui.model.text import visible
+from whisper_tui.model.verdict import Verdict
 from whisper_tui.present.command_text import MOST_CHARACTERS, command_paragraphs
 from whisper_tui.present.diff_text import DiffRow, FileDiff, Side, file_diffs, folded_words, result_of
 from whisper_tui.present.quantities import count
@@ -51,10 +52,17 @@ class ColouredDiff(NamedTuple):
     new: Colours
 
 
-def coloured_diffs(versions: Sequence[FileVersions], root: str, *, mask: bool) -> tuple[ColouredDiff, ...]:
-    """Return the differences of an edit; `mask`: without the secrets in them. It takes a while, so use a thread."""
+def coloured_diffs(
+    versions: Sequence[FileVersions], root: str, verdict: Verdict | None = None, *, mask: bool
+) -> tuple[ColouredDiff, ...]:
+    """Return the differences of an edit; `mask`: without the secrets in them. It takes a while, so use a thread.
+
+    `verdict`: the one that stands above them.
+    """
     shown = [_masked(each) for each in versions] if mask else versions
-    return tuple(ColouredDiff(diff, _colours(diff, "old"), _colours(diff, "new")) for diff in file_diffs(shown, root))
+    return tuple(
+        ColouredDiff(diff, _colours(diff, "old"), _colours(diff, "new")) for diff in file_diffs(shown, root, verdict)
+    )
 
 
 def _masked(versions: FileVersions) -> FileVersions:
@@ -348,7 +356,8 @@ class EditFacts(AskedFacts):
             known = before is not None and version == self._version and versions == before.versions
 
             def prepare() -> tuple[Difference, tuple[int, tuple[Paragraph, ...]]]:
-                diffs = before.diffs if before and known else coloured_diffs(versions, root, mask=version[2])
+                compared = before.diffs if before and known else None
+                diffs = compared or coloured_diffs(versions, root, record.verdict, mask=version[2])
                 made = found._replace(versions=versions, diffs=diffs)
                 return made, rows if known and rows[0] == width else (width, made.rows(width))
 

@@ -27,7 +27,7 @@ COMMANDS: tuple[Command, ...] = (
         "undo",
         "u",
         "Undo",
-        "Undo what was done here last: an approval, also one for later calls, the changes of its call, or a move.",
+        "Undo what was done here last: an approval and what it allows later, its changes, a move, a level, a review.",
         "Decide",
         also="revoke withdraw take back bring back",
     ),
