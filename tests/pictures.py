@@ -13,6 +13,8 @@ from textual.widgets import Input, TextArea
 from tests.beside import NAME as BESIDE
 from tests.beside import draw as draw_beside
 from tests.in_memory.world import InMemoryRules
+from tests.story import NAME as STORY
+from tests.story import draw as draw_story
 from tests.tour import draw as draw_tour
 from tests.tui.cockpit import Cockpit, open_cockpit, toast_text
 from tests.tui.host_scenes import one_away
@@ -171,7 +173,7 @@ def drawn(picture: Picture) -> str:
 
 def main() -> None:
     """Draw all pictures, and remove those that are no longer declared."""
-    names = {"tour.svg", f"{BESIDE}.svg", *(f"{picture.name}.svg" for picture in PICTURES)}
+    names = {"tour.svg", f"{BESIDE}.svg", f"{STORY}.svg", *(f"{picture.name}.svg" for picture in PICTURES)}
     for old in FOLDER.glob("*.svg"):
         if old.name not in names:
             old.unlink()
@@ -179,6 +181,8 @@ def main() -> None:
         (FOLDER / f"{picture.name}.svg").write_text(drawn(picture), encoding="utf-8")
         print(f"screenshots/{picture.name}.svg")
     draw_tour(FOLDER)
+    with universal_time():
+        draw_story(FOLDER)
     draw_beside(FOLDER)
     print(f"screenshots/{BESIDE}.svg")
 

@@ -25,6 +25,11 @@ def test_every_form_of_a_call_that_ran(instance):
     answer = instance.run("export", "--session", "command line", "--format", "markdown", "-o", "report.md")
     assert answer.returncode == 0 and answer.stdout == "" and "bytes were written to report.md" in answer.stderr
     assert "### Call 1: exit code 3" in file.read_text() and stat.S_IMODE(file.stat().st_mode) == 0o600
+    page = instance.workspace / "story.html"
+    answer = instance.run("story", "command line", "--html", "-o", "story.html")
+    assert answer.returncode == 0 and answer.stdout == "" and "bytes were written to story.html" in answer.stderr
+    assert "failed with exit code 3" in page.read_text() and stat.S_IMODE(page.stat().st_mode) == 0o600
+    assert instance.run("story", "command line", "--html").stdout == page.read_text()
 
 
 @pytest.mark.slow
@@ -34,6 +39,7 @@ def test_failed_exports_are_one_sentence(instance):
         (("export", "--format", "asciicast"), 2, "A recording contains exactly one call"),
         (("export", "--format", "markdown"), 2, "A report is about a session"),
         (("export", "--session", "x", "1", "--format", "jsonl"), 2, "Name calls or a session"),
+        (("story", "x", "-o", "story.html"), 2, "Only a page is written to a file"),
         (("export", "--session", "nobody", "--format", "jsonl"), 2, "There is no session 'nobody'"),
     ):
         answer = instance.run(*words)

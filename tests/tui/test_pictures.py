@@ -7,7 +7,9 @@ import pytest
 from rich.style import Style
 
 from tests.beside import BACK, NAME, Frame, moving_picture
-from tests.pictures import FOLDER, PICTURES, Picture, drawn
+from tests.pictures import FOLDER, PICTURES, Picture, drawn, universal_time
+from tests.story import NAME as STORY
+from tests.story import drawn as drawn_story
 from tests.tour import TOUR
 from tests.tour import moving_picture as the_tour
 
@@ -20,12 +22,22 @@ def test_the_picture_is_what_the_cockpit_draws(picture: Picture) -> None:
 
 
 def test_every_picture_is_declared() -> None:
-    assert {path.stem for path in FOLDER.glob("*.svg")} == {"tour", NAME, *(picture.name for picture in PICTURES)}
+    assert {path.stem for path in FOLDER.glob("*.svg")} == {
+        "tour",
+        NAME,
+        STORY,
+        *(picture.name for picture in PICTURES),
+    }
 
 
 def test_the_tour_shows_the_pictures_as_they_are_now() -> None:
     kept = {scene.picture: (FOLDER / f"{scene.picture}.svg").read_text(encoding="utf-8") for scene in TOUR}
     assert (FOLDER / "tour.svg").read_text(encoding="utf-8") == the_tour(kept), "make screenshots"
+
+
+def test_the_timeline_is_what_the_page_of_a_story_draws() -> None:
+    with universal_time():
+        assert (FOLDER / f"{STORY}.svg").read_text(encoding="utf-8") == drawn_story(), "make screenshots"
 
 
 def test_a_row_that_stays_is_drawn_once_and_one_that_changes_in_its_time() -> None:

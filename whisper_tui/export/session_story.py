@@ -20,6 +20,7 @@ from whisper_tui.model.secrets import masked
 from whisper_tui.model.state import CallRecord, Ended, Waiting
 from whisper_tui.model.text import one_line_beginning, visible
 from whisper_tui.present.command_text import call_line
+from whisper_tui.present.ending_text import went_well
 from whisper_tui.present.preview_text import changed_text, undo_text
 from whisper_tui.present.security_text import alarm_sentence
 from whisper_tui.present.tool_text import short_path
@@ -126,6 +127,9 @@ class SessionStory:
             "title": title_of(record, self.session),
             "outcome": outcome(record),
             "decided_by": _by(record.decided_by),
+            "by_human": is_human(record.decided_by),
+            **_times(record),
+            **_reached(record),
             "decided_in_words": _deciding_words(record.decided_by),
             "reverted_by": _by(record.reverted_by),
             "applied_preview": record.applies and not record.discarded,
@@ -245,6 +249,34 @@ def _changes(record: CallRecord) -> Row:
     }
 
 
+def is_human(by: Decider | None) -> bool:
+    """True if a human has decided, and not a rule, a standing approval or an agent's own permissions."""
+    return by is not None and by.surface not in AUTOMATIC
+
+
+def _times(record: CallRecord) -> Row:
+    """When a call was decided, started and ended, in seconds since the epoch; None: it was not, or not yet."""
+    process = record.process
+    return {
+        "decided_at": record.decided_at,
+        "started_at": process.started_at if process is not None else None,
+        "ended_at": record.state.at if isinstance(record.state, Ended) else None,
+        "failed": isinstance(record.state, Ended) and not went_well(record.state.ending),
+    }
+
+
+def _reached(record: CallRecord) -> Row:
+    """The hosts that a call fetches from, the tool of a server that it calls, and if a command uses the network."""
+    function = record.spec.command if isinstance(record.spec.command, Function) else None
+    targets = tuple(map(visible, function.targets)) if function is not None else ()
+    risks = record.verdict.risks if record.verdict is not None else ()
+    return {
+        "hosts": list(targets) if function is not None and function.about == "web" else [],
+        "server_tool": " · ".join(targets[:2]) if function is not None and function.about == "server" else None,
+        "network": function is None and any(risk.id in {"network", "sends-data"} for risk in risks),
+    }
+
+
 def _clock(at: float) -> str:
     return f"at {time.strftime('%H:%M:%S', time.localtime(at))}"
 
@@ -323,7 +355,7 @@ class Statistics:
         by = record.decided_by
         if by is None or record.decision is None:
             return
-        if by.surface in AUTOMATIC:
+        if not is_human(by):
             self._count_automatic(record)
             return
         if isinstance(record.decision, Deny):

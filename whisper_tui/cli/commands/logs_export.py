@@ -9,6 +9,9 @@ from whisper_tui.export import ENDINGS
 from whisper_tui.model.errors import InvalidRequest
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from whisper_tui.model.api import Supervision
     from whisper_tui.system.state_directory import Directories
 
 
@@ -117,15 +120,21 @@ def add_story(verbs: Subcommands) -> None:
         "print what a session ran and which files it edited, in order",
         _story,
         details="Each edit names its files with digests of their content before and after it, and says where "
-        "something else has changed a file between two edits.",
-        examples=("story shop --diff",),
+        "something else has changed a file between two edits. The page of --html has a timeline of calls, files, hosts "
+        "and questions; it needs no other file and runs nothing.",
+        examples=("story shop --diff", "story shop --html -o shop.html"),
     )
     parser.add_argument("session", metavar="SESSION", help="name or id of a session; all with this name are printed")
     parser.add_argument("--diff", action="store_true", help="print the difference that each edit has made")
-    parser.add_argument("--json", action="store_true", help="print one JSON object per call")
+    forms = parser.add_mutually_exclusive_group()
+    forms.add_argument("--json", action="store_true", help="print one JSON object per call")
+    forms.add_argument("--html", action="store_true", help="print one page of HTML with a timeline")
+    parser.add_argument("-o", "--output", metavar="FILE", help="write the page there, readable by you alone")
 
 
 def _story(options: Options) -> int:
+    if options.output is not None and not options.html:
+        raise InvalidRequest("only a page is written to a file", hint="Add --html")
     import asyncio
 
     from whisper_tui.cli.standard_streams import STDOUT, while_somebody_reads
@@ -143,6 +152,9 @@ async def _tell(home: "Directories", options: Options) -> None:
 
     supervision = await SupervisorClient.connect(home)
     try:
+        if options.html:
+            await _write_page(supervision, options)
+            return
         for session in await sessions_named(supervision, options.session):
             story = SessionStory(supervision, session, diffs=options.diff)
             if options.json:
@@ -154,3 +166,25 @@ async def _tell(home: "Directories", options: Options) -> None:
                 sys.stdout.write(line if rest == line else f"{DIFF_INDENT}{styled_diff(rest)}")
     finally:
         await supervision.close()
+
+
+async def _write_page(supervision: "Supervision", options: Options) -> None:
+    from whisper_tui.export.document import save
+    from whisper_tui.export.session_story import SessionStory, sessions_named
+    from whisper_tui.export.story_page import page
+
+    sessions = await sessions_named(supervision, options.session)
+    stories = [
+        (each, [row async for row in SessionStory(supervision, each, diffs=options.diff).rows()]) for each in sessions
+    ]
+
+    async def texts() -> "AsyncIterator[str]":
+        for text in page(stories):
+            yield text
+
+    if options.output is not None:
+        size = await save(texts(), Path(options.output))
+        sys.stderr.write(f"whisper-tui: {size:,} bytes were written to {options.output}\n")
+        return
+    async for text in texts():
+        sys.stdout.write(text)
