@@ -148,6 +148,16 @@ async def test_rows_that_stay_leave_room_for_the_selected_one() -> None:
         assert calls.roster.place_of(cockpit.selected or "") in shown
 
 
+async def test_a_large_screen_shows_what_came_before_a_waiting_call() -> None:
+    async with open_cockpit(workday(), size=(220, 60)) as cockpit:
+        await cockpit.select("7")
+        await cockpit.sees("Undo ", "Last calls", "Workspace")
+    async with open_cockpit(workday(), size=(120, 40)) as cockpit:
+        await cockpit.select("7")
+        await cockpit.sees("Undo ")
+        assert "Last calls" not in cockpit.text()
+
+
 async def test_details_that_are_below_the_card_come_into_view_with_their_key() -> None:
     async with open_cockpit(workday(), size=(80, 16)) as cockpit:
         await cockpit.select("7")

@@ -183,6 +183,7 @@ class ParagraphsView(ScrollView, can_focus=True):
         self._paragraphs: Paragraphs = ()
         self._aside: Paragraphs = ()
         self._spare: Paragraphs = ()
+        self._spare_below = False
         self._fills = False
         self._rows: list[TextRow] = []
         self._rows_before: list[TextRow] = []
@@ -194,19 +195,29 @@ class ParagraphsView(ScrollView, can_focus=True):
         self._seen = SeenRows()
         self._places = HunkPlaces()
 
-    def show(self, paragraphs: Paragraphs, *, from_top: bool, aside: Paragraphs = (), spare: Paragraphs = ()) -> None:
+    def show(
+        self,
+        paragraphs: Paragraphs,
+        *,
+        from_top: bool,
+        aside: Paragraphs = (),
+        spare: Paragraphs = (),
+        spare_below: bool = False,
+    ) -> None:
         """Show other text; `from_top` when it is about another call.
 
         `aside` is the part of it that has a column of its own where it is wide. `spare` fills what is left over, if
-        all of it fits.
+        all of it fits; `spare_below`: only below the text, which needs all of the width.
         """
         if from_top:
             self.scroll_to(y=0, animate=False, immediate=True)
             self._seen = SeenRows()
             self._places.forget()
-        if (paragraphs, aside, spare) != (self._paragraphs, self._aside, self._spare) or from_top:
+        shown = (self._paragraphs, self._aside, self._spare, self._spare_below)
+        if (paragraphs, aside, spare, spare_below) != shown or from_top:
             self._rows_before = self._rows
             self._paragraphs, self._aside, self._spare = paragraphs, aside, spare
+            self._spare_below = spare_below
             self._break()
             self.refresh()
         self.call_after_refresh(self._tell)
@@ -293,7 +304,7 @@ class ParagraphsView(ScrollView, can_focus=True):
     def _break(self) -> None:
         self._fitted_to = self.scrollable_content_region.size
         width = max(20, self._fitted_to.width - 1)
-        wide = width >= TWO_COLUMNS and (self._aside or (self._spare and self._fills))
+        wide = width >= TWO_COLUMNS and (self._aside or (self._spare and self._fills and not self._spare_below))
         self._split, self._rows = (
             self._in_columns(width) if wide else (None, self._with_spare([], self._paragraphs, width))
         )

@@ -311,7 +311,12 @@ class CallPanel(Vertical):
         aside = () if steps else parts.aside
         if self.app.size.height < LEAST_FOR_BLANKS:
             paragraphs, aside = _without_blanks(paragraphs), _without_blanks(aside)
-        self.query_one(ParagraphsView).show(paragraphs, from_top=another, aside=aside, spare=spare)
+        # A difference takes all the width that there is; a line about the changes of an ended call does not.
+        is_wide = (
+            parts.diff or parts.changes or ((parts.preview or parts.undo) and record is not None and record.is_open)
+        )
+        view = self.query_one(ParagraphsView)
+        view.show(paragraphs, from_top=another, aside=aside, spare=spare, spare_below=bool(is_wide or steps))
         self.query_one(ActionBar).show(record, still=still, choice=parts.choice)
         self._say_choice(parts.choice)
         self._draw_heading()
@@ -362,9 +367,7 @@ class CallPanel(Vertical):
         )
         if self.details:
             return (*text, *beyond_the_card(record, session, now, recent, text, told=parts.told)), ()
-        # A difference takes all the width that there is; a line about the changes of an ended call does not.
-        is_wide = parts.diff or parts.changes or ((parts.preview or parts.undo) and record.is_open)
-        return text, () if is_wide else further_details(record, session, now, recent, text)
+        return text, further_details(record, session, now, recent, text)
 
     def _steps(self, record: CallRecord, effects: tuple[StepEffect, ...]) -> tuple[Paragraph, ...]:
         """Return a chain of commands as one line a step if all severe findings still fit below them."""
