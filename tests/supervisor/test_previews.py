@@ -168,7 +168,7 @@ async def test_a_previewed_call_that_is_approved_to_run_runs_for_real(live: Live
     record = await live.over(call_id)
     assert (live.workspace / "uuid").read_bytes() == await live.output(call_id) != seen
     assert record.preview is not None and record.preview.dropped and not record.undoable
-    with pytest.raises(Refused, match="it ran without a way back"):
+    with pytest.raises(Refused, match="it ran normally, not held back"):
         await live.supervisor.undo(call_id, (), "undo", HUMAN)
 
 

@@ -155,7 +155,7 @@ async def test_an_ended_call_says_what_it_changed_and_if_that_is_kept(live: Live
     assert changed.paths == (f"{live.workspace}/build/x.o", f"{live.workspace}/notes.txt")
     plain = await run(live, "echo two > notes.txt")
     assert isinstance(plain.state, Ended) and plain.state.changed is None
-    assert plain.not_kept_because == "it ran without a way back"
+    assert plain.not_kept_because == "it ran normally, not held back"
     left_out = await run(live, "rm -rf notes.txt", undoable=False)
     assert left_out.not_kept_because == "its approval left that out"
     never = await live.asked("echo one > notes.txt")

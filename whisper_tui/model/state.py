@@ -27,7 +27,7 @@ from whisper_tui.model.verdict import IN_DRAFT, Resolved, Verdict
 
 MOST_UNDOS = 20
 """Undos and redos of one call that its record keeps; the journal has all of them."""
-NO_UNDO_WANTED = "it ran without a way back"
+NO_UNDO_WANTED = "it ran normally, not held back"
 """Why nothing is kept of most commands: nobody has asked for it."""
 _STILL = (signal.SIGSTOP, signal.SIGCONT)
 

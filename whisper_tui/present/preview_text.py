@@ -314,9 +314,9 @@ def undo_paragraphs(record: CallRecord, key: str = "") -> tuple[Paragraph, ...]:
         if not key or not record.verdict.risks or record.spec.place:
             return ()
         offer = (
-            Span("not kept by itself", "muted"),
+            Span("no", "muted"),
             Span(f"   {key} ", "strong"),
-            Span("holds them back, so that they can be undone", "muted"),
+            Span("holds its changes back, so that they can be undone", "muted"),
         )
         return (labelled("Undo", offer),)
     if plan.how == "none":

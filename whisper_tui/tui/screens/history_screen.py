@@ -113,7 +113,7 @@ def figures_paragraphs(found: Statistics, state: str) -> tuple[Paragraph, ...]:
     )
     note = (
         "The time to decide runs from a call's arrival to the human's decision. The time saved is that median for"
-        f" each of the {count(found.allowed_by_memory, 'call')} that standing approvals let through."
+        " each call that a standing approval let through."
     )
     found_rows = [
         Paragraph((Span(value, "strong"),), margin=(Span(f" {label:<{LABEL}}", "label"),)) for label, value in rows
