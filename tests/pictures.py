@@ -91,7 +91,7 @@ PICTURES = (
     Picture("light", workday, "6", shows="redirects twice", theme="whisper-light"),
     Picture("narrow", workday, "7", size=(80, 24)),
     Picture("wide", workday, "6", shows="redirects twice", size=(200, 60)),
-    Picture("groups", crowd, "2", ("ctrl+g",), shows="┌ release agent", screens=1),
+    Picture("groups", crowd, "2", ("ctrl+g",), shows="┌ s2 release agent", screens=1),
     Picture("alike", crowd, "2", ("ctrl+g", "ctrl+g"), shows=", alike", screens=1, theme="dusk-dark"),
     Picture("long", long_script, "1", ("ctrl+d",), shows="not seen yet", screens=1),
     Picture("quiet", crowd, "6", shows="quiet until 07:00", theme="moss-dark", notifications=QUIET),
@@ -111,7 +111,7 @@ PICTURES = (
     Picture("palette", workday, "7", ("ctrl+p",), shows="Approve  (a)"),
     Picture("trouble", troubled, "7", shows="cannot work as it should"),
     Picture("hosts", one_away, "gpu1:7", shows=("2 of 3 machines", "Try: ssh gpu2 true", "− cache")),
-    Picture("places", at_places, "3", shows=("○ @gpu2", "No route to host", "not on this machine")),
+    Picture("places", at_places, "3", shows=("@gpu2", "No route to host", "not on this machine")),
     Picture("grey", workday, "6", shows="redirects twice", theme="grey-light"),
 )
 

@@ -186,7 +186,7 @@ def test_watch_prints_no_control_sequences(instance: Instance, player: WatchPlay
     player.sees("asks, with execute_command:")
     player.sees("␛]0;title␇⟨U+202E⟩")
     player.says("show")
-    player.sees("Why asked")
+    player.sees("Requested")
     assert "\x1b" not in player.text
 
 

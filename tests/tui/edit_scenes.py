@@ -144,7 +144,7 @@ def granting_file() -> Scenario:
     """The settings of an agent: they decide what it may do."""
     scenario, _ = garden({".claude/settings.json": '{\n  "permissions": {\n    "ask": ["Bash"]\n  }\n}\n'})
     path = GARDEN / ".claude" / "settings.json"
-    sentence = "Changes the settings of an agent, and with it what runs later or who may approve: .claude/settings.json"
+    sentence = f"Changes the settings of an agent, and with it what runs later or who may approve: {path}"
     risk = Risk(id="sensitive-write", sentence=sentence)
     change = ReplaceText(path=str(path), old='"ask": ["Bash"]', new='"allow": ["Bash"]')
     edit(scenario, GARDEN, change, verdict=Verdict(kind="ask", reason=sentence, risks=(risk,)))

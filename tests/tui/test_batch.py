@@ -35,7 +35,7 @@ def waits(cockpit: Cockpit, call_id: str) -> bool:
 async def test_space_marks_and_unmarks_a_row() -> None:
     async with open_cockpit(three_waiting()) as cockpit:
         await mark(cockpit, "1", "3")
-        await cockpit.sees("2 calls marked", "✓◆ ./build.sh", "✓◆ echo")
+        await cockpit.sees("2 calls marked", "✓◆ s1  ./build.sh", "✓◆ s1  echo")
         await cockpit.press("space")
         await cockpit.sees("1 call marked")
         await cockpit.select("1")

@@ -222,7 +222,7 @@ async def test_rows_removed_above_do_not_move_the_selected_row() -> None:
         await cockpit.until(lambda: len(cockpit.screen.board.waiting) == 197)
         await cockpit.pilot.pause()
         assert calls.selected == "100"
-        assert "▌◆ echo 99 " in cockpit.text().splitlines()[row]
+        assert "▌◆ s1  echo 99 " in cockpit.text().splitlines()[row]
 
 
 async def test_the_last_waiting_call_is_followed_into_its_next_section() -> None:
@@ -310,7 +310,7 @@ async def test_the_heading_of_a_section_stays_on_top_while_its_rows_scroll() -> 
         for _ in range(12):
             await cockpit.press("up")
             shown = [calls.render_line(y).text for y in range(calls.size.height)]
-            assert any(line.startswith("▌◆ echo") for line in shown[1:]) and shown[0].startswith(" Waiting for you")
+            assert any(line.startswith("▌◆ s1  echo") for line in shown[1:]) and shown[0].startswith(" Waiting for you")
         await cockpit.click("#calls", offset=(6, 0))
         await cockpit.until(lambda: cockpit.screen.roster.grouping == "session")
 
@@ -326,7 +326,7 @@ async def test_an_ended_row_has_its_number_and_the_time_of_its_end() -> None:
         def rows() -> list[list[str]]:
             return [line[:38].split() for line in cockpit.text().splitlines() if " echo " in line[:38]]
 
-        await cockpit.sees("✔ 1 echo 0", "✘ 2 echo 1")
+        await cockpit.sees("✔ s1  1 echo 0", "✘ s1  2 echo 1")
         await cockpit.until(lambda: [row[-3:] for row in rows()] == [["exit", "3", ended], ["echo", "0", ended]])
 
 
@@ -340,7 +340,7 @@ async def test_an_ended_call_stays_in_view_when_a_filter_is_cleared() -> None:
         await cockpit.until(lambda: cockpit.selected == "7")
         await cockpit.press("escape")
         await cockpit.until(lambda: cockpit.screen.roster.count("waiting") == 59)
-        await cockpit.until(lambda: any(line.startswith("▌✔ 7 echo 6") for line in cockpit.text().splitlines()))
+        await cockpit.until(lambda: any(line.startswith("▌✔ s1  7 echo 6") for line in cockpit.text().splitlines()))
 
 
 @pytest.mark.slow

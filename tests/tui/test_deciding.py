@@ -155,7 +155,7 @@ async def test_capital_d_denies_the_other_waiting_calls_of_the_session_too() -> 
     async with open_cockpit(scenario) as cockpit:
         await cockpit.select("2")
         await cockpit.press("D")
-        await cockpit.sees("2 other waiting calls of the session site builder will be denied")
+        await cockpit.sees("2 other waiting calls of the session s1 site builder will be denied")
         await cockpit.press(*"stop", "enter")
         await cockpit.until(lambda: all(isinstance(cockpit.record(id_).state, Ended) for id_ in "123"))
         assert isinstance(cockpit.record("4").state, Waiting)
@@ -260,7 +260,7 @@ async def test_denying_a_session_names_it_and_the_number_of_calls_in_its_title()
     async with open_cockpit(scenario) as cockpit:
         await cockpit.select("2")
         await cockpit.press("D")
-        await cockpit.sees("Deny 3 waiting calls of site builder", "2 other waiting calls")
+        await cockpit.sees("Deny 3 waiting calls of s1 site builder", "2 other waiting calls")
 
 
 async def test_other_calls_are_not_mentioned_if_the_session_has_none_that_wait() -> None:
@@ -269,7 +269,7 @@ async def test_other_calls_are_not_mentioned_if_the_session_has_none_that_wait()
     async with open_cockpit(scenario) as cockpit:
         await cockpit.select("1")
         await cockpit.press("D")
-        await cockpit.sees("Deny 1 waiting call of site builder", "word for word")
+        await cockpit.sees("Deny 1 waiting call of s1 site builder", "word for word")
         assert "other waiting" not in cockpit.text()
 
 

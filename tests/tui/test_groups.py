@@ -182,7 +182,7 @@ def test_sorted_by_risk_severe_calls_come_first_however_late_they_arrived() -> N
 async def test_group_headings_show_the_common_part_and_the_count() -> None:
     async with open_cockpit(mixed()) as cockpit:
         await cockpit.press("ctrl+g")
-        await cockpit.sees("┌ site builder", "┌ release agent")
+        await cockpit.sees("┌ s1 site builder", "┌ s2 release agent")
         await cockpit.press("down", "down", "down", "down", "down")
         assert cockpit.selected == "2"
         await cockpit.press("ctrl+g")
@@ -213,7 +213,7 @@ async def test_a_click_on_a_heading_selects_nothing_and_on_a_row_its_call() -> N
     async with open_cockpit(mixed()) as cockpit:
         await cockpit.press("ctrl+g")
         lines = cockpit.text().splitlines()
-        heading = next(y for y, line in enumerate(lines) if "┌ release agent" in line)
+        heading = next(y for y, line in enumerate(lines) if "┌ s2 release agent" in line)
         await cockpit.click("#calls", offset=(6, heading - 1))
         assert cockpit.selected == "1"
         await cockpit.click("#calls", offset=(6, heading))
@@ -223,7 +223,7 @@ async def test_a_click_on_a_heading_selects_nothing_and_on_a_row_its_call() -> N
 async def test_a_click_on_the_heading_of_waiting_calls_groups_them() -> None:
     async with open_cockpit(mixed()) as cockpit:
         await cockpit.click("#calls", offset=(6, 0))
-        await cockpit.sees("by session", "┌ release agent")
+        await cockpit.sees("by session", "┌ s2 release agent")
         assert cockpit.selected == "1"
 
 
@@ -260,4 +260,4 @@ async def test_groups_remain_after_a_filter_is_cleared() -> None:
         await cockpit.press("ctrl+g", "slash", *"tag", "enter")
         await cockpit.until(lambda: cockpit.screen.roster.count("waiting") == 1)
         await cockpit.press("escape")
-        await cockpit.sees("┌ site builder", "┌ release agent")
+        await cockpit.sees("┌ s1 site builder", "┌ s2 release agent")

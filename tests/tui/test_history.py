@@ -98,7 +98,7 @@ async def test_r_says_why_a_call_of_a_closed_session_cannot_be_run_again():
 async def test_i_shows_the_statistics_of_the_session():
     async with open_cockpit(a_month()) as cockpit, history(cockpit):
         await cockpit.press("down", "i")
-        await cockpit.sees("Statistics of session site builder", "Median time to decide")
+        await cockpit.sees("Statistics of session s1 site builder", "Median time to decide")
         lines = {line.strip(" │")[:24].strip(): line for line in cockpit.text().splitlines()}
         assert "5" in lines["Calls"] and "3" in lines["A human was asked"]
         assert "1" in lines["Allowed by approvals"] and "3.0 s" in lines["Median time to decide"]
@@ -112,7 +112,7 @@ async def test_capital_e_exports_the_selection_to_a_file(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     async with open_cockpit(a_month()) as cockpit, history(cockpit):
         await cockpit.press("down", "E")
-        await cockpit.sees("Call 6 as JSON", "asciicast 3", "A report of the session site builder")
+        await cockpit.sees("Call 6 as JSON", "asciicast 3", "A report of the session s1 site builder")
         await cockpit.press("down", "down", "enter")
         await cockpit.sees("Wrote ")
         header, *events = map(json.loads, (tmp_path / "call-6.cast").read_text().splitlines())

@@ -28,7 +28,7 @@ def decision_of(cockpit: Cockpit, call_id: str) -> Approve:
 async def test_the_row_and_the_card_name_the_place():
     async with open_cockpit(at_places()) as cockpit:
         await cockpit.sees("@gpu1", "@sim")
-        assert "◆ @gpu1 python3 train.py" in row_of(cockpit, "train.py")
+        assert "◆ s1  @gpu1 python3 train.py" in row_of(cockpit, "train.py")
         assert "@" not in row_of(cockpit, "git add")
         await cockpit.select("3")
         await cockpit.sees("gpu1  not on this machine; no sandbox, no preview, no undo", "bash  at gpu1")
@@ -53,13 +53,13 @@ async def test_what_runs_at_a_place_that_is_away_is_grey_and_says_why():
     async with open_cockpit(at_places()) as cockpit:
         await known(cockpit)
         await cockpit.sees("gpu2 is unreachable since", "No route to host")
-        assert "▶ @sim" in row_of(cockpit, "growth.py")
+        assert "▶ s1  @sim" in row_of(cockpit, "growth.py")
         await cockpit.select("1")
         await cockpit.sees("Call 1  ▶ running", "○ gpu2 is unreachable since")
         away, *others = cockpit.scenario.supervisor.places[1], *cockpit.scenario.supervisor.places
         back = away.model_copy(update={"reached": True, "problem": ""})
         cockpit.scenario.supervisor.places = tuple(back if each == away else each for each in others)
-        await cockpit.until(lambda: "▶ @gpu2" in row_of(cockpit, "leaves.py"))
+        await cockpit.until(lambda: "▶ s1  @gpu2" in row_of(cockpit, "leaves.py"))
         await cockpit.until(lambda: "unreachable" not in cockpit.text())
 
 

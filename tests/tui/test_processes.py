@@ -268,7 +268,7 @@ async def test_b_lists_background_processes_of_all_days() -> None:
     async with open_cockpit(left_behind()) as cockpit:
         await cockpit.press("b")
         await cockpit.sees("Left over from earlier days", "./old-server", "Since today", "./new-server", "2 calls")
-        await cockpit.sees("call 1 of site builder")
+        await cockpit.sees("call 1 of s1 site builder")
         await cockpit.press("down", "enter")
         await cockpit.until(lambda: len(cockpit.app.screen_stack) == 1)
         assert cockpit.selected == "2"

@@ -39,7 +39,7 @@ async def test_toasts_cover_no_waiting_row_and_not_the_bar_that_undoes(size: tup
         for widget in (calls, cockpit.screen.query_one(DecisionBar), cockpit.screen.query_one(CallPanel)):
             assert not any(toast.region.overlaps(widget.region) for toast in toasts)
         listed = [line[: calls.region.right] for line in cockpit.text().splitlines()]
-        assert any(line.startswith("▌◆ rm -rf node_modules") for line in listed)
+        assert any(line.startswith("▌◆ s1  rm -rf node_modules") for line in listed)
         cockpit.app.clear_notifications()
         await cockpit.until(lambda: not any(toast.region for toast in cockpit.screen.query(Toast)))
         await cockpit.still()
@@ -95,7 +95,7 @@ async def test_a_run_that_needs_input_stays_in_view_over_ended_calls(size: tuple
         await cockpit.still()
         width = cockpit.screen.query_one("#left").region.right
         rows = [line[:width] for line in cockpit.text().splitlines()]
-        assert any("▶ ./build.sh" in line for line in rows)
+        assert any("▶ s1  ./build.sh" in line for line in rows)
         assert any(line.startswith("▌") for line in rows), "the selected row is in view"
         await cockpit.press("up")
         await cockpit.still()

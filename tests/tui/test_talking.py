@@ -30,7 +30,7 @@ async def test_capital_p_shows_the_models_messages_live_and_as_data() -> None:
     async with open_cockpit(talkative()) as cockpit:
         await cockpit.press("P")
         await cockpit.sees(
-            "Conversation with site builder", "some/model", "There are three.", "Now I build ␛[31m[bold]them."
+            "Conversation with s1 site builder", "some/model", "There are three.", "Now I build ␛[31m[bold]them."
         )
         more = SessionSaid(at=cockpit.scenario.clock(), session_id="s1", text="All is built.", by=MODEL)
         cockpit.scenario.supervisor.happen(more)
@@ -85,7 +85,7 @@ async def test_without_a_conversation_the_dialog_explains_how_to_start_one() -> 
 async def test_the_palette_opens_the_conversation_of_an_agent_without_calls() -> None:
     async with open_cockpit(talkative()) as cockpit:
         await cockpit.choose("Conversation  (P)")
-        await cockpit.sees("Conversation with site builder")
+        await cockpit.sees("Conversation with s1 site builder")
 
 
 async def test_the_conversation_button_is_shown_only_during_a_conversation() -> None:

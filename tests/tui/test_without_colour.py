@@ -79,7 +79,7 @@ def test_every_sign_is_unique() -> None:
 
 async def test_selected_rows_and_marked_parts_have_their_own_signs() -> None:
     async with open_cockpit(workday(), theme="grey-dark") as cockpit:
-        assert "▌◆ rm -rf cache" in cockpit.text()
+        assert "▌◆ s1  rm -rf cache" in cockpit.text()
         segments = [segment for strip in cockpit.strips() for segment in strip]
         assert any(s.text == "rm -rf" and s.style is not None and s.style.underline for s in segments)
 
@@ -87,11 +87,11 @@ async def test_selected_rows_and_marked_parts_have_their_own_signs() -> None:
 async def test_the_focused_pane_has_its_own_sign() -> None:
     async with open_cockpit(workday(), theme="grey-dark") as cockpit:
         await cockpit.select("6")
-        await cockpit.sees("▌▶ ./crawl.sh")
+        await cockpit.sees("▌▶ s2  ./crawl.sh")
         await cockpit.press("tab")
-        await cockpit.sees("▏▶ ./crawl.sh", "▌Call 6")
+        await cockpit.sees("▏▶ s2  ./crawl.sh", "▌Call 6")
         await cockpit.press("tab")
-        await cockpit.sees("▏▶ ./crawl.sh", " Call 6")
+        await cockpit.sees("▏▶ s2  ./crawl.sh", " Call 6")
         title = [s for strip in cockpit.strips() for s in strip if "stdout" in s.text]
         assert title and all(s.style is not None and s.style.reverse for s in title)
 

@@ -516,7 +516,10 @@ def _origin(record: CallRecord, session: Session | None, now: float) -> tuple[Pa
     since = age(now - record.call.submitted_at)
     tool = said(f"via {record.call.tool} at {clock_time(record.call.submitted_at)}, {since} ago")
     found.append(labelled("Requested", tool))
-    return (*found, *_reasons(record))
+    # Of a waiting call, the line of the verdict says it.
+    known = isinstance(record.state, Waiting) and is_the_verdict(record)
+    rule = record.verdict.rule if record.verdict is not None else None
+    return (*found, *(() if known and not rule else _reasons(record)))
 
 
 def _reasons(record: CallRecord) -> Iterator[Paragraph]:

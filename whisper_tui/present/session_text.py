@@ -8,7 +8,7 @@ from whisper_tui.present.spans import Line, Role, Span, said
 
 LONGEST_NAME = 100
 """The longest name within a line in characters."""
-COLOURS: tuple[Role, ...] = ("name", "edited", "number", "string", "keyword")
+COLOURS: tuple[Role, ...] = ("name", "number", "string", "keyword")
 """The colours of sessions, by their numbers; further ones begin again."""
 
 

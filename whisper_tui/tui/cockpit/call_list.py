@@ -18,7 +18,7 @@ from textual.widgets import Input
 
 from whisper_tui.model.board import Board
 from whisper_tui.model.state import CallRecord, HostState, PlaceState, Unjudged, Waiting
-from whisper_tui.present.session_text import session_column
+from whisper_tui.present.session_text import session_column, session_mark
 from whisper_tui.present.spans import Line, Span
 from whisper_tui.tui.cockpit.call_roster import SECTIONS, CallRoster, RowPlace
 from whisper_tui.tui.cockpit.call_row import (
@@ -465,7 +465,8 @@ class CallList(ScrollView, can_focus=True, inherit_bindings=False):
             return drawn(self, self._heading(found.section, width), width)
         if found.group is not None:
             title, number = self.roster.group_title(found.group.key), len(found.group.tickets)
-            mark = session_column(found.group.key) if self.roster.grouping == "session" else ()
+            by_session = self.roster.grouping == "session"
+            mark = (session_mark(found.group.key), Span(" ")) if by_session else ()
             return drawn(self, group_line(title, number, width, mark), width)
         if found.place is None:
             filtered, searching = bool(self.roster.filter), self.roster.searching
