@@ -181,3 +181,12 @@ async def test_a_host_process_that_stays_ends_with_one_that_nobody_needs(tmp_pat
             assert await asyncio.to_thread(first.wait, 60) == 0
             assert await asyncio.to_thread(second.wait, 60) == 0
             assert not answers(tmp_path)
+
+
+def test_an_actor_that_no_node_can_ever_have_is_told_from_one_that_waits() -> None:
+    wanted = ray_bridge.needs({"num_cpus": 2.0, "num_gpus": 0.0, "memory": 100, "resources": {"a100": 1.0}})
+    assert wanted == {"CPU": 2.0, "memory": 100, "a100": 1.0}
+    node = {"CPU": 2.0, "memory": 100.0, "a100": 1.0, "node:10.0.0.1": 1.0}
+    assert ray_bridge.has_all(node, wanted)
+    for missing in wanted:
+        assert not ray_bridge.has_all({**node, missing: 0.5}, wanted)

@@ -154,14 +154,32 @@ def _hold(ray: Any, name: str, resources: dict[str, Any], argv: list[str]) -> in
         max_concurrency=64,
         **resources,
     ).remote(argv)
+    wanted = needs(resources)
+    fits = any(has_all(node["Resources"], wanted) for node in ray.nodes() if node["Alive"])
     try:
-        kept = ray.get(actor.ready.remote(), timeout=READY_S)
+        kept = ray.get(actor.ready.remote(), timeout=READY_S if fits else SOON_S)
     except ray.exceptions.GetTimeoutError:
-        return _fail(NO_ACTOR, f"the cluster has no room for the actor {name} yet, which needs {json.dumps(resources)}")
+        # It stays in the queue of the cluster in both cases: an autoscaler adds nodes for what waits there.
+        said = ", ".join(f"{amount:g} {what}" for what, amount in wanted.items())
+        if fits:
+            return _fail(NO_ACTOR, f"the cluster has no room for the actor {name} yet, which needs {said}")
+        return _fail(NO_ACTOR, f"no node of the cluster is large enough for the actor {name}, which needs {said}")
     if not kept:
         ray.kill(actor)
         return _fail(NO_ACTOR, f"the actor {name} could not keep its host process, and is made anew")
     return 0
+
+
+def needs(resources: dict[str, Any]) -> dict[str, float]:
+    """Return the resources of an actor by the names that nodes have for them."""
+    named = {"num_cpus": "CPU", "num_gpus": "GPU", "memory": "memory"}
+    wanted = {named[key]: resources[key] for key in named if key in resources} | resources.get("resources", {})
+    return {what: amount for what, amount in wanted.items() if amount}
+
+
+def has_all(node: dict[str, float], wanted: dict[str, float]) -> bool:
+    """True if a node that runs nothing would have all of it."""
+    return all(node.get(what, 0.0) >= amount for what, amount in wanted.items())
 
 
 class _Bridge:

@@ -183,11 +183,12 @@ async def test_an_actor_that_waits_for_nobody_is_ended(server: EngineServer):
     place = EnginePlace("ray", EngineServer({**server.options, "cpus": "64"}, {}, directory=server.directory))
     opening = asyncio.create_task(place.open())
     try:
-        await until(lambda: "has no room for the actor" in (place.problem or ""))
+        await until(lambda: "is large enough for the actor" in (place.problem or ""))
         await place.executor.let_go()
         found = f"import ray; ray.init('{server.options['address']}', namespace='whisper-tui', log_to_driver=False);"
         found += "print('named', ray.util.list_named_actors())"
-        await until(lambda: "named []" in run([server.python, "-c", found], {}))
+        _, _, actor, *_ = place.executor.connection.summary.split()
+        await until(lambda: actor not in run([server.python, "-c", found], {}))
     finally:
         opening.cancel()
         await end(place)
