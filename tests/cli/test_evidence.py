@@ -43,7 +43,10 @@ def test_evidence_is_written_and_verified_where_nothing_else_is(decided: Instanc
     assert said.returncode == 0 and said.stderr == ""
     assert "Call 2: rm -rf build" in said.stdout and "denied by" in said.stdout and ": not the build" in said.stdout
     assert "its recorded output is in the file, unchanged" in said.stdout
-    assert "the journal that had the end that you named" in said.stdout and "nothing is signed there" in said.stdout
+    assert (
+        "the journal that had the end that you named" in said.stdout
+        and "no signature of it is in this file" in said.stdout
+    )
     assert not (decided.root / "state").exists()
     report = json.loads(decided.run("evidence", "verify", str(file), "--json").stdout)
     assert [call["id"] for call in report["calls"]] == ["1", "2"] and report["problems"] == []

@@ -3,6 +3,7 @@
 from whisper_tui.model.board import Board
 from whisper_tui.model.call import Argv, ClientInfo, Command, CommandSpec, Session, Shell, ToolCall, UnaskedLevel
 from whisper_tui.model.decision import Approve, Decider, Decision, Deny, Grant, SessionDenial
+from whisper_tui.model.desk_proof import DeskProof
 from whisper_tui.model.ending import (
     Denied,
     Ending,
@@ -286,6 +287,7 @@ def one_of_each() -> tuple[Event, ...]:
         ),
         decided("2", DENY),
         decided("3", DENY).model_copy(update={"by": PHONE, "proof": a_proof()}),
+        decided("4", DENY).model_copy(update={"proof": DeskProof(document="{}", statement="{}", signature="U1NI")}),
         SetAside(at=7.2805, call_id="2", by=HUMAN),
         PhoneYes(at=7.2806, call_id="2", until=10.5, by=PHONE),
         PhoneChanged(

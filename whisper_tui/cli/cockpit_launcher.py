@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from whisper_tui.agents.known_clients import INSTALLABLE, profile_of
 from whisper_tui.cli.commands.approve import decider
 from whisper_tui.cli.commands.list_calls import answers_again
+from whisper_tui.cli.decision_signer import signer_of
 from whisper_tui.cli.standard_streams import let_go_of_a_still_terminal
 from whisper_tui.cli.subcommand import HERE, complain
 from whisper_tui.config import load
@@ -91,6 +92,7 @@ async def _show(
             indexed=has_indexed_colours(),
             reconnect=reconnect,
             take_over=take_over,
+            signer=signer.sign if (signer := signer_of(wanted.evidence.sign)) is not None else None,
             guidance=Guidance(clients=_ways_to_clients, hints=remembered_hints(Path(home.state) / HINTS_FILE)),
         )
         app.question, app.answer_of = question, answers_again(wanted.tools)

@@ -189,6 +189,7 @@ async def _supervise(
     supervisor.settings_file = ConfigurationFile(home)
     cockpit = configuration.cockpit
     undo_s = max(PHONE_UNDO_S, cockpit.undo_s if cockpit.undo == "every" else 0.0)
+    supervisor.desk_key = configuration.evidence.sign
     supervisor.take_phones(_phone_words, configuration.phone, undo_s)
     rules.follow(supervisor.rule_trust)
     loop = asyncio.get_running_loop()

@@ -9,6 +9,7 @@ from contextlib import suppress
 
 from whisper_tui.cli.commands.approve import decider
 from whisper_tui.cli.commands.supervisor_control import number_of
+from whisper_tui.cli.decision_signer import DecisionSigner, signer_of
 from whisper_tui.cli.watch_text import (
     HELP,
     MOST_EFFECTS,
@@ -22,6 +23,7 @@ from whisper_tui.cli.watch_text import (
     queue_sentences,
     stall_sentences,
 )
+from whisper_tui.config import load
 from whisper_tui.model.api import Supervision
 from whisper_tui.model.board import Board
 from whisper_tui.model.call import DENY_INSTEAD, NO_CHANGE, CommandSpec
@@ -74,6 +76,8 @@ class WatchAnswers:
         """The call as it was read out. None: no call is shown."""
         self.board = Board()
         self.supervision: Supervision | None = None
+        self.signer: DecisionSigner | None = None
+        """Signs decisions. None: they are not signed."""
         self.between = False
         """True if the shown call was decided elsewhere, and the person has not answered since."""
         self.laid = asyncio.Event()
@@ -248,7 +252,8 @@ class WatchAnswers:
         self._sending = True
         self._decided.add(record.id)
         try:
-            await self.supervision.decide(record.id, decision, self._me, record.seen_digest())
+            proof = () if self.signer is None else (await self.signer.sign(record, decision, self._me, self._say),)
+            await self.supervision.decide(record.id, decision, self._me, record.seen_digest(), *proof)
         except WhisperError:
             self._decided.discard(record.id)
             raise
@@ -353,6 +358,7 @@ class WatchSession:
         self._home = home
         self._asks = asks
         self._answers = WatchAnswers(self._say, Decider.model_validate(decider()))
+        self._answers.signer = signer_of(load(home).evidence.sign)
         self._prompted = False
         self._prompt_timer: asyncio.TimerHandle | None = None
         self._prompt_by = 0.0

@@ -19,7 +19,13 @@ from whisper_tui.notify.notify_settings import NotifySettings
 from whisper_tui.policy.rules.rule import Rules
 from whisper_tui.policy.rules.rules_toml import allowances, denials, first_problem, read_rules, unknown_key
 from whisper_tui.supervisor.places.place_settings import PlaceSettings, read_place
-from whisper_tui.supervisor.settings import PhoneSettings, RetentionSettings, SupervisorSettings, TakeBackSettings
+from whisper_tui.supervisor.settings import (
+    EvidenceSettings,
+    PhoneSettings,
+    RetentionSettings,
+    SupervisorSettings,
+    TakeBackSettings,
+)
 from whisper_tui.system.state_directory import Directories
 
 CONFIGURATION_FILE = "config.toml"
@@ -116,6 +122,7 @@ class Configuration(Value):
     mcp: McpSettings = McpSettings()
     phone: PhoneSettings = PhoneSettings()
     """Decisions from paired phones."""
+    evidence: EvidenceSettings = EvidenceSettings()
     hosts: dict[Annotated[str, Field(pattern=HOST_NAME)], HostSettings] = Field(default_factory=dict)
     """Other machines, by the names that are put before their ids."""
     places: Annotated[tuple[PlaceSettings, ...], BeforeValidator(_read_places)] = ()
@@ -155,6 +162,7 @@ def _configuration(path: Path, text: str) -> Configuration:
         tools=tools,
         mcp=_table(path, "mcp", document, McpSettings),
         phone=_table(path, "phone", document, PhoneSettings),
+        evidence=_table(path, "evidence", document, EvidenceSettings),
         hosts=_hosts(path, document),
         places=_places(path, document),
         rules=_with_lists(path, read_rules(document.get("rules", {}), str(path)), tools),

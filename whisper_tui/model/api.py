@@ -17,6 +17,7 @@ from whisper_tui.model.call import (
     UnaskedLevel,
 )
 from whisper_tui.model.decision import Coverage, Decider, Decision, DeniedWords, Grant, Scope, SessionDenial
+from whisper_tui.model.desk_proof import DeskProof
 from whisper_tui.model.draft import DraftApplied, DraftApply, DraftPage, SessionDraft
 from whisper_tui.model.effects import Effects
 from whisper_tui.model.event import Event, RulesChanged
@@ -299,8 +300,18 @@ class Supervision(Protocol):
         async for events in self.watch(None):
             yield events
 
-    async def decide(self, call_id: str, decision: Decision, by: Decider, seen: str) -> None:
-        """Decide about a waiting call. `seen` is its `seen_digest()`; the first decision wins."""
+    async def decide(
+        self,
+        call_id: str,
+        decision: Decision,
+        by: Decider,
+        seen: str,
+        proof: Annotated[DeskProof | None, Field(exclude_if=not_)] = None,
+    ) -> None:
+        """Decide about a waiting call. `seen` is its `seen_digest()`; the first decision wins.
+
+        `proof`: of a signed decision. `NotAllowed` if it is not valid, or if decisions are signed here and it is None.
+        """
         ...
 
     async def set_aside(self, call_id: str, by: Decider, *, back: bool = False) -> None:

@@ -9,6 +9,7 @@ from pydantic import ConfigDict, Field, TypeAdapter
 
 from whisper_tui.model.call import ClientInfo, CommandSpec, Session, ToolCall, UnaskedLevel
 from whisper_tui.model.decision import Decider, Decision, Grant, SessionDenial
+from whisper_tui.model.desk_proof import DeskProof
 from whisper_tui.model.ending import Ending
 from whisper_tui.model.phone_proof import PhoneProof
 from whisper_tui.model.preview import ChangedFiles, KeepsChanges, PreviewReport, UndoDirection
@@ -153,8 +154,9 @@ class Decided(Fact):
     by: Decider
     heard: tuple[str, ...] = Field(default=(), exclude_if=not_)
     """Said to the session since its last approved call, for an agent that only listens to answers: it gets this one."""
-    proof: PhoneProof | None = Field(default=None, exclude_if=not_)
-    """The document that a phone has shown, and its signature. None: no phone has decided."""
+    proof: PhoneProof | DeskProof | None = Field(default=None, exclude_if=not_)
+    """The document that a phone or a signing desk has shown, and the signature. None: no human has decided, or one at
+    the desk without a signature."""
 
 
 class PhoneYes(Fact):

@@ -10,8 +10,8 @@ Backing = Literal["chain", "masked", "nothing"]
 """*chain*: the event is linked to the end. *masked*: its place is, and its text is shown without a secret. *nothing*:
 it is of an earlier format, which this file cannot prove."""
 Signed = Literal["", "verified", "wrong", "unchecked", "left out", "denial"]
-"""Of a decision by phone. *unchecked*: the library for passkeys is missing. *left out*: it covers a secret. *denial*: a
-denial needs no signature. Empty: no phone has decided."""
+"""*unchecked*: the library for passkeys, or ssh-keygen, is missing. *left out*: it covers a secret. *denial*: a denial
+by phone needs no signature. Empty: it was decided by no phone, and without a signature."""
 
 
 OutputFound = Literal["", "same", "changed", "digest only", "unproven"]
@@ -21,13 +21,17 @@ NotedFound = Literal["", "same", "outside"]
 
 
 class SignatureFound(Value):
-    """The signature of a phone for a decision."""
+    """The signature of a phone, or of an ssh key at the desk, for a decision."""
 
     signed: Signed = ""
     phone: str = ""
-    """The name of the phone."""
+    """The name of the phone. Empty: it was made at the desk."""
     key: str = ""
-    """SHA-256 of its public key, in hex. Empty: not known."""
+    """SHA-256 of its public key: in hex; of an ssh key as `ssh-keygen -l` prints it. Empty: not known."""
+    public_key: str = ""
+    """The ssh key, as in a line of `authorized_keys`."""
+    touched: bool = False
+    """True if that is a FIDO key which says that a person touched it."""
     words: tuple[str, ...] = ()
     """Four words for that."""
     origin: str = ""

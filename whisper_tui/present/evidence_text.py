@@ -68,7 +68,7 @@ def _signed(decision: DecisionFound) -> str:
     signature = decision.signature
     match signature.signed:
         case "verified":
-            return f", signed by the key {' '.join(signature.words)}"
+            return f", signed by the key {' '.join(signature.words) or signature.key}"
         case "unchecked":
             return ", with a signature that was not checked"
         case "left out":
@@ -98,6 +98,9 @@ def proven(report: EvidenceReport) -> Iterator[str]:
             "stood there when it was noted"
         )
     for words, key, origin, number in _keys(report):
+        if not words:
+            yield from _desk_key(report, key)
+            continue
         yield (
             f"Whoever holds the passkey {words} (SHA-256 {key}) has signed {count(number, 'decision')} on the page "
             f"{origin}, each about exactly what the events say, after the phone had verified its user"
@@ -131,10 +134,14 @@ def not_proven(report: EvidenceReport) -> Iterator[str]:
             f"The text of {count(report.masked, 'event')} with secrets in them: the chain proves their places, not "
             "what is shown of them, which can be anything"
         )
-    if desk := [each for each in decisions if each.by.surface in _DESK]:
+    if desk := [each for each in decisions if each.by.surface in _DESK and not each.signature.signed]:
         yield (
-            f"That the people named have made {count(len(desk), 'decision')} at the desk: nothing is signed there, and "
-            "the journal has it from the programs of that user"
+            f"That the people named have made {count(len(desk), 'decision')} at the desk: no signature of it is in "
+            "this file, and the journal has it from the programs of that user"
+        )
+    if automatic := [each for each in decisions if each.by.surface in {"rule", "memory"}]:
+        yield (
+            f"Who is behind {count(len(automatic), 'decision')} by rules and standing approvals: those are never signed"
         )
     if denials := [each for each in decisions if each.signature.signed == "denial"]:
         yield f"That the owners of the phones have made {count(len(denials), 'denial')}: those need no signature"
@@ -146,19 +153,38 @@ def not_proven(report: EvidenceReport) -> Iterator[str]:
 
 def _about_signatures(decisions: Sequence[DecisionFound]) -> Iterator[str]:
     signed = [each.signature.signed for each in decisions]
-    if number := signed.count("unchecked"):
+    if number := len([each for each in decisions if each.signature.signed == "unchecked" and each.signature.phone]):
         yield (
             f"{count(number, 'signature')} by phones: the extra `phone` of whisper_tui, which checks them, is not "
             "installed here"
         )
+    if number := signed.count("unchecked") - number:
+        yield f"{count(number, 'signature')} at the desk: OpenSSH's ssh-keygen, which checks them, gave no answer here"
     if number := signed.count("left out"):
         yield f"{count(number, 'decision')} by phones: their signatures cover a secret, and are not in this file"
     verified = [each.signature for each in decisions if each.signature.signed == "verified"]
-    if verified:
-        phones = ", ".join(sorted({repr(each.phone) for each in verified}))
+    if any(not each.phone and not each.touched for each in verified):
+        yield (
+            "That a person has signed at the desk: any program that may use that key can sign by it, also one of the "
+            "same user"
+        )
+    if any(not each.phone for each in verified):
+        yield "Whose ssh keys these are: ask the owner to compare the fingerprint (ssh-keygen -l)"
+    if phone_names := sorted({repr(each.phone) for each in verified if each.phone}):
+        phones = ", ".join(phone_names)
         yield f"Whose passkeys these are: ask the owner of {phones} to compare the four words and the digest"
     if not all(each.same_record for each in verified):
-        yield "That the programs and scripts were those that a phone has signed: their digest is of another version"
+        yield "That the programs and scripts were those that were signed: their digest is of another version"
+
+
+def _desk_key(report: EvidenceReport, key: str) -> Iterator[str]:
+    found = [each.signature for call in report.calls for each in call.decisions if each.signature.signed == "verified"]
+    for touched in (True, False):
+        if number := len([each for each in found if each.key == key and each.touched == touched]):
+            yield (
+                f"Somebody with the ssh key {key} has signed {count(number, 'decision')} at the desk, each as the "
+                "events say" + (", and a person touched the key each time" if touched else "")
+            )
 
 
 def _keys(report: EvidenceReport) -> Iterator[tuple[str, str, str, int]]:

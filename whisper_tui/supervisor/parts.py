@@ -18,11 +18,10 @@ from whisper_tui.model.event import (
     Spawned,
     Started,
 )
-from whisper_tui.model.phone_proof import PhoneProof
 from whisper_tui.model.run import Limits
 from whisper_tui.model.state import PlaceState
 from whisper_tui.policy.rules.rule import Rules
-from whisper_tui.supervisor.approvals.approval_queue import ApprovalQueue
+from whisper_tui.supervisor.approvals.approval_queue import ApprovalQueue, Proof
 from whisper_tui.supervisor.approvals.handover import CallerTools, Tickets
 from whisper_tui.supervisor.approvals.judge import ClientsRules, Examinations, Judge
 from whisper_tui.supervisor.approvals.placed_calls import PlacedCalls
@@ -138,9 +137,7 @@ class Parts:
         # Reading the rules journals a change of a file, so that it is reported also while no call comes.
         self.sessions.start_watching(also=read_rules)
 
-    async def decide(
-        self, call_id: str, decision: Decision, by: Decider, seen: str, proof: PhoneProof | None = None
-    ) -> None:
+    async def decide(self, call_id: str, decision: Decision, by: Decider, seen: str, proof: Proof = None) -> None:
         """Decide about a waiting call, once an edit of it was examined at the place where it would run."""
         examined = await self.pool.placed.examined_edit(call_id, decision)
         self.queue.decide(call_id, decision, by, seen, examined, proof=proof)

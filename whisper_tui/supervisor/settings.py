@@ -72,6 +72,13 @@ class PhoneSettings(Value):
     """True if a phone may also approve calls with a severe risk, and those that change files which grant power."""
 
 
+class EvidenceSettings(Value):
+    """The `[evidence]` table of the configuration file (decision 41)."""
+
+    sign: str = ""
+    """The file of the ssh key by which decisions at the desk are signed. Empty: they are not."""
+
+
 class SettingsFile(Protocol):
     """The configuration file of an instance. Raises `WhisperError`."""
 

@@ -21,6 +21,7 @@ from whisper_tui.model.call import (
     UnaskedLevel,
 )
 from whisper_tui.model.decision import Decider, Decision
+from whisper_tui.model.desk_proof import DeskProof
 from whisper_tui.model.draft import DraftApplied, DraftApply, DraftPage, SessionDraft
 from whisper_tui.model.errors import InvalidRequest, Refused
 from whisper_tui.model.event import (
@@ -33,7 +34,6 @@ from whisper_tui.model.event import (
     UnaskedSet,
 )
 from whisper_tui.model.phone_facts import PhoneWords
-from whisper_tui.model.phone_proof import PhoneProof
 from whisper_tui.model.preview import CallsUndone, UndoDirection, UndoOrder
 from whisper_tui.model.run import NO_LIMITS, Limits, SignalTarget
 from whisper_tui.model.shown_rules import Judgement, RuleDraft, RuleEffect, RuleList, RuleTrial
@@ -55,6 +55,8 @@ from whisper_tui.model.state import (
 )
 from whisper_tui.policy.rules.rule import NO_RULES, Rules
 from whisper_tui.supervisor.agent_messages import message_after_aside, undo_message
+from whisper_tui.supervisor.approvals.approval_queue import Proof
+from whisper_tui.supervisor.approvals.desk_signatures import check_key
 from whisper_tui.supervisor.approvals.judge import ClientsRules
 from whisper_tui.supervisor.health import HookGaps
 from whisper_tui.supervisor.journal.store import open_store
@@ -89,6 +91,8 @@ class Supervisor:
     """Why the last notification failed, for the status. Set by whoever notifies."""
     settings_file: SettingsFile = NoSettingsFile()
     """The configuration file. Set by whoever runs the supervisor of an instance."""
+    desk_key: str = ""
+    """The file of the key by which decisions at the desk are signed. Empty: they need not be."""
     phones: Phones | None = None
     """Decisions from paired phones. None: it takes none."""
 
@@ -283,13 +287,14 @@ class Supervisor:
         """Yield numbered events in batches, endlessly."""
         return self._store.watch(after)
 
-    async def decide(self, call_id: str, decision: Decision, by: Decider, seen: str) -> None:
-        """Decide about a waiting call, and tell its agent if it went on without the answer."""
-        await self._decide(call_id, decision, by, seen)
-
-    async def _decide(
-        self, call_id: str, decision: Decision, by: Decider, seen: str, proof: PhoneProof | None = None
+    async def decide(
+        self, call_id: str, decision: Decision, by: Decider, seen: str, proof: DeskProof | None = None
     ) -> None:
+        """Decide about a waiting call, and tell its agent if it went on without the answer."""
+        await check_key(self.desk_key, proof)
+        await self._decide(call_id, decision, by, seen, proof)
+
+    async def _decide(self, call_id: str, decision: Decision, by: Decider, seen: str, proof: Proof = None) -> None:
         record = self._store.call(call_id)
         await self._parts.decide(call_id, decision, by, seen, proof)
         if record.agent_gave_up == WENT_ON:

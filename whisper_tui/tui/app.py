@@ -30,7 +30,7 @@ from whisper_tui.present.ending_text import AnswerReader
 from whisper_tui.tui.button_bar import EVERYTHING
 from whisper_tui.tui.cockpit.call_panel import NO_GUIDANCE, Guidance
 from whisper_tui.tui.cockpit.follower import Reconnect, TakeOver, TakeoverCommands
-from whisper_tui.tui.cockpit_context import Connected, EventsLost, Opened
+from whisper_tui.tui.cockpit_context import Connected, EventsLost, Opened, SignDecision
 from whisper_tui.tui.cockpit_screen import CockpitScreen
 from whisper_tui.tui.command_definition import Command, Keymap, available, in_force, written
 from whisper_tui.tui.commands.all_commands import COMMANDS, DEFAULT_KEYMAP
@@ -202,9 +202,13 @@ class CockpitApp(App[None]):
         themes_folder: Path | None = None,
         indexed: bool = False,
         guidance: Guidance = NO_GUIDANCE,
+        signer: SignDecision | None = None,
         farewell: str = "Detached. Commands keep running; whisper-tui opens the cockpit again.",
     ) -> None:
-        """`themes_folder`: the user's own themes. `indexed`: in 256 colours. `farewell` is printed after quitting."""
+        """`themes_folder`: the user's own themes. `indexed`: in 256 colours. `signer`: signs decisions.
+
+        `farewell` is printed after quitting.
+        """
         super().__init__()
         self.stylesheet = CockpitStylesheet(variables=self.get_css_variables())
         self.farewell, self._indexed = farewell, indexed
@@ -224,6 +228,7 @@ class CockpitApp(App[None]):
             write=self._write_to_terminal,
             when_written=self.when_written,
             guidance=guidance,
+            signer=signer,
         )
         self._handing_over = TakeoverCommands(self._cockpit, take_over)
         self._cockpit.does |= self._handing_over.commands()

@@ -1,6 +1,6 @@
 """How the parts of the cockpit reach it: by a context of a few members, and by Textual messages."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -10,9 +10,13 @@ from textual.screen import Screen
 
 from whisper_tui.model.api import Supervision
 from whisper_tui.model.board import Board
-from whisper_tui.model.decision import Decider
+from whisper_tui.model.decision import Decider, Decision
+from whisper_tui.model.desk_proof import DeskProof
 from whisper_tui.model.errors import WhisperError
 from whisper_tui.model.state import CallRecord
+
+SignDecision = Callable[[CallRecord, Decision, Decider, Callable[[str], object]], Awaitable[DeskProof]]
+"""Signs a decision about a call as it was shown, and tells the person if that takes a while."""
 
 
 class CockpitContext(Protocol):
@@ -41,6 +45,10 @@ class CockpitContext(Protocol):
     @property
     def screen(self) -> Screen[Any]:
         """The Textual screen, for its widgets, workers and timers."""
+        ...
+
+    async def send(self, record: CallRecord, decision: Decision) -> None:
+        """Send a decision about a call as it was shown, signed if the user has it signed. Raises `WhisperError`."""
         ...
 
     def tell(self, text: str, *, severity: SeverityLevel = "information") -> None:

@@ -12,7 +12,7 @@ from textual.widgets._toast import Toast
 
 from whisper_tui.model.api import Supervision
 from whisper_tui.model.board import Board
-from whisper_tui.model.decision import Decider
+from whisper_tui.model.decision import Decider, Decision
 from whisper_tui.model.packed_calls import Lines
 from whisper_tui.model.run import StallNews
 from whisper_tui.model.state import CallRecord, Waiting
@@ -42,6 +42,7 @@ from whisper_tui.tui.cockpit_context import (
     Connected,
     EventsLost,
     Opened,
+    SignDecision,
 )
 from whisper_tui.tui.command_definition import available, why_not
 from whisper_tui.tui.commands.all_commands import BY_ID, COMMANDS
@@ -90,6 +91,7 @@ class CockpitScreen(KeyedScreen):
         write: Callable[[str], object] = lambda _text: None,
         when_written: WhenDrawn = lambda then: then(),
         guidance: Guidance = NO_GUIDANCE,
+        signer: SignDecision | None = None,
     ) -> None:
         """`write` puts text on the real terminal; `when_written` calls a function once all text so far is there."""
         super().__init__()
@@ -101,6 +103,7 @@ class CockpitScreen(KeyedScreen):
         self.pens = pens
         """The colours of output in the current theme."""
         self._when_written = when_written
+        self._signer = signer
         self._guidance, self._connected = guidance, True
         self._follower = BoardFollower(supervision, self.post_message, reconnect, partial(_list_calls, self))
         self._roster = CallRoster(self._follower.board)
@@ -230,6 +233,12 @@ class CockpitScreen(KeyedScreen):
         # First the card has to ask for a frame, then the frame has to be made, and then it has to be written.
         written = partial(self._when_written, then)
         self.query_one("#call-detail").call_after_refresh(lambda: self.call_after_refresh(written))
+
+    async def send(self, record: CallRecord, decision: Decision) -> None:
+        """Send a decision about a call as it was shown, signed if the user has it signed."""
+        proof = () if self._signer is None else (await self._signer(record, decision, self.me, self.tell),)
+        # The fingerprint makes the supervisor refuse the decision if the call changed after it was drawn.
+        await self.supervision.decide(record.id, decision, self.me, record.seen_digest(), *proof)
 
     def select_after(self, call_id: str) -> None:
         """Select the next waiting call, after this one was decided."""

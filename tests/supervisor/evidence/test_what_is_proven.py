@@ -33,7 +33,7 @@ async def test_a_denial_and_an_approval_at_the_desk_name_their_author_and_what_w
     assert (decision.seen, len(decision.seen_in), decision.backing) == (seen, 2, "chain")
     assert decision_of(report, approved).kind == "approve"
     assert call_of(report, denied).is_complete and call_of(report, denied).state == "denied"
-    assert "2 decisions at the desk: nothing is signed there" in "\n".join(not_proven(report))
+    assert "2 decisions at the desk: no signature of it is in this file" in "\n".join(not_proven(report))
 
 
 async def test_an_edit_a_rule_and_a_standing_approval_are_told_apart(bench: EvidenceBench) -> None:

@@ -17,6 +17,7 @@ from whisper_tui.cli.output_format import (
     print_json,
     print_table,
 )
+from whisper_tui.cli.sign_decision import signed, signing_key
 from whisper_tui.cli.subcommand import Options, Subcommands, check_minutes, minutes, reader_of, supervisor_of
 from whisper_tui.model.errors import AlreadyDecided, InvalidRequest, Refused
 from whisper_tui.model.text import visible
@@ -233,7 +234,7 @@ def _approve(options: Options) -> int:
             if not options.dry_run:
                 decision = {"kind": "approve", "edited": edited, "remember": scope, "sandbox": sandbox}
                 decision |= _effects(supervisor, row["id"], options)
-                _decide(supervisor, row, decision, options.seen)
+                _decide(supervisor, row, decision, options)
                 if options.as_previewed:
                     decided = supervisor.ask("rows", kind="show", call_id=row["id"])[0]
                     edited = decided["spec"] if decided["asked"] else None
@@ -328,7 +329,7 @@ def _deny(options: Options) -> int:
     with supervisor_of(options) as supervisor:
         for row in all_waiting(supervisor, options):
             decision = {"kind": "deny", "reason": options.reason, "stop_session": options.stop_session}
-            _decide(supervisor, row, decision, options.seen)
+            _decide(supervisor, row, decision, options)
             sys.stdout.write(f"Denied {row['id']}: {cut(masked_line(row['command']), DENIED)}\n")
     return 0
 
@@ -365,8 +366,11 @@ def _waiting(supervisor: LightClient, call_id: str) -> dict[str, Any]:
     return row
 
 
-def _decide(supervisor: LightClient, row: dict[str, Any], decision: dict[str, Any], seen: str | None) -> None:
-    supervisor.ask("decide", call_id=row["id"], decision=decision, by=decider(), seen=seen or row["seen"])
+def _decide(supervisor: LightClient, row: dict[str, Any], decision: dict[str, Any], options: Options) -> None:
+    call_id, by, seen = row["id"], decider(), options.seen or row["seen"]
+    key = signing_key(options)
+    proof = {"proof": signed(key, supervisor, call_id=call_id, decision=decision, by=by, seen=seen)} if key else {}
+    supervisor.ask("decide", call_id=call_id, decision=decision, by=by, seen=seen, **proof)
 
 
 def edited_spec(row: dict[str, Any], options: Options) -> dict[str, Any] | None:

@@ -33,8 +33,8 @@ def add_evidence(verbs: Subcommands) -> None:
         _evidence,
         details="`evidence verify FILE` needs the file alone: no supervisor, journal or network. Its exit code is 0 if "
         "nothing in the file contradicts itself, 1 if something was changed, left out or forged, or if the end given "
-        "by --head is not in it, and 3 if the file cannot be read, or if a phone's signature could not be checked "
-        "because the extra `phone` is missing.",
+        "by --head is not in it, and 3 if the file cannot be read, or if a signature could not be checked, "
+        "because the extra `phone` or ssh-keygen is missing.",
     )
     parser.add_argument(
         "words", nargs="+", metavar="SESSION|ID", help="sessions and numbers of calls; or: verify, and the file"
@@ -110,7 +110,10 @@ def _verify(file: Path, head: "Head | None", *, as_json: bool) -> int:
 
 
 def _unchecked(report: "EvidenceReport") -> int:
-    if any(each.signature.signed == "unchecked" for call in report.calls for each in call.decisions):
+    found = [each.signature for call in report.calls for each in call.decisions]
+    unchecked = [each for each in found if each.signed == "unchecked"]
+    if any(each.phone for each in unchecked):
         complain(f"signatures of phones were not checked. {how_to_install('phone')}")
-        return UNAVAILABLE
-    return DONE
+    if any(not each.phone for each in unchecked):
+        complain("signatures of the desk were not checked. Install OpenSSH's client (ssh-keygen)")
+    return UNAVAILABLE if unchecked else DONE

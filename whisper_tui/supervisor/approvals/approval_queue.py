@@ -24,6 +24,7 @@ from whisper_tui.model.decision import (
     ToolScope,
     beginnings,
 )
+from whisper_tui.model.desk_proof import DeskProof
 from whisper_tui.model.ending import Denied, Withdrawn
 from whisper_tui.model.errors import AlreadyDecided, ChangedSinceSeen, JournalFailed, Refused
 from whisper_tui.model.event import (
@@ -56,6 +57,7 @@ from whisper_tui.supervisor.approvals.admission import (
     check_same_files,
     check_same_tool,
 )
+from whisper_tui.supervisor.approvals.desk_signatures import check_signed
 from whisper_tui.supervisor.approvals.judge import Examinations, check_known
 from whisper_tui.supervisor.approvals.resolve import Examined, Looked
 from whisper_tui.supervisor.approvals.session_grants import check_scope
@@ -63,6 +65,9 @@ from whisper_tui.supervisor.journal.journal import check_storable
 from whisper_tui.supervisor.journal.store import Store
 from whisper_tui.supervisor.runs.sandbox_profile import sandbox_problem
 from whisper_tui.system import host_files
+
+Proof = PhoneProof | DeskProof | None
+"""Of a decision. None: it is not signed."""
 
 
 class ApprovalQueue:
@@ -175,17 +180,20 @@ class ApprovalQueue:
         seen: str,
         examined: Looked = None,
         *,
-        proof: PhoneProof | None = None,
+        proof: Proof = None,
     ) -> None:
         """Record a decision about a waiting call: a human's, or that of a rule on effects.
 
-        `examined`: what an edited command is at its place; `proof`: of a decision from a phone.
+        `examined`: what an edited command is at its place; `proof`: of a decision from a phone, or of
+        a signed one of the desk, whose signature was verified.
         """
         record = self._waiting(call_id)
         # The human decided about another version of the call than the one that would run (decision 23).
         if seen != record.seen_digest():
             raise ChangedSinceSeen(f"call {call_id} has changed since it was shown", hint="Look at it again")
         check_storable(decision)
+        if isinstance(proof, DeskProof):
+            check_signed(proof, record, decision, by, self._clock())
         if isinstance(decision, Deny):
             self._deny(record, decision, by, proof)
         else:
@@ -254,9 +262,7 @@ class ApprovalQueue:
             raise Refused(f"there is no standing approval {grant_id}", hint="whisper-tui approvals lists them")
         self._record(GrantRevoked(at=self._clock(), grant_id=grant_id, session_id=grant.session_id, by=by))
 
-    def _approve(
-        self, record: CallRecord, decision: Approve, by: Decider, examined: Looked, proof: PhoneProof | None
-    ) -> None:
+    def _approve(self, record: CallRecord, decision: Approve, by: Decider, examined: Looked, proof: Proof) -> None:
         now = self._clock()
         decision = check_place(record.call, decision, self.judge.placement, self._store.session(record.call.session_id))
         if decision.edited is not None and not record.call.takes_change:
@@ -369,7 +375,7 @@ class ApprovalQueue:
         exact = grant.spec.identity() if grant is not None and is_exact(grant) else None
         self.judge_again(grant.session_id if grant is not None else None, exact)
 
-    def _deny(self, record: CallRecord, decision: Deny, by: Decider, proof: PhoneProof | None) -> None:
+    def _deny(self, record: CallRecord, decision: Deny, by: Decider, proof: Proof) -> None:
         now = self._clock()
         facts = denial_facts(record.id, decision, by, now, proof=proof)
         if decision.stop_session:
@@ -455,7 +461,7 @@ def denial_facts(
     now: float,
     for_session: tuple[str, ...] = (),
     *,
-    proof: PhoneProof | None = None,
+    proof: Proof = None,
 ) -> tuple[Event, ...]:
     """Return the decision and the ending of a denied call; `for_session`: the words of the session denial."""
     ending = Denied(by=by, reason=decision.reason, for_session=for_session)

@@ -16,6 +16,7 @@ from whisper_tui.model.call import CALL_ID
 from whisper_tui.model.errors import BrokenHistory, InvalidRequest, Refused, Unavailable, UnknownCall
 from whisper_tui.model.event import EVENT, Decided, Event, PhoneChanged, SessionSaid, Settled
 from whisper_tui.model.masking import masked_events
+from whisper_tui.model.phone_proof import PhoneProof
 from whisper_tui.model.state import CallRecord
 from whisper_tui.supervisor.evidence.bundle_lines import (
     LARGEST_OUTPUT,
@@ -171,7 +172,11 @@ class EvidenceWriter:
             events = _events(db, "call_id = ? AND seq <= ?", int(call_id), last)
             if not events:
                 raise InvalidRequest(f"call {call_id} came after the noted end", hint="Leave out --head")
-            devices |= {each.proof.device_id for each in events if isinstance(each, Decided) and each.proof}
+            devices |= {
+                each.proof.device_id
+                for each in events
+                if isinstance(each, Decided) and isinstance(each.proof, PhoneProof)
+            }
             self._show(chosen, events, _record(call_id, events))
             runs = [each.digest for each in events if isinstance(each, Settled) and each.digest is not None]
             # Output may hold what was hidden in the command.

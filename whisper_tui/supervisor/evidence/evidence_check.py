@@ -35,6 +35,7 @@ from whisper_tui.model.evidence import (
     OutputFound,
     SignatureFound,
 )
+from whisper_tui.model.phone_proof import PhoneProof
 from whisper_tui.model.state import CallRecord, Ended, Unjudged
 from whisper_tui.supervisor.evidence.bundle_reader import Bundle, BundleProblem, PlacedEvent, read_bundle
 from whisper_tui.supervisor.evidence.signed_decisions import signature_of
@@ -223,12 +224,13 @@ class _Check:
         shown: Sequence[PlacedEvent],
         yes: PhoneYes | None,
     ) -> DecisionFound:
-        device = event.proof.device_id if event.proof is not None else ""
+        device = event.proof.device_id if isinstance(event.proof, PhoneProof) else ""
         signature = signature_of(event, record, self._phones[device], yes)
         if signature.signed == "left out" and placed.backing == "chain":
             signature = SignatureFound(signed="wrong", phone=event.by.who, why="it is missing")
         if signature.signed == "wrong":
-            what = f"the signature of the phone {event.by.who!r} for call {record.id} is not valid: {signature.why}"
+            whose = f"of {'the phone ' if event.by.surface == 'phone' else ''}{event.by.who!r}"
+            what = f"the signature {whose} for call {record.id} is not valid: {signature.why}"
             self._problems.append(what)
         standing = self._standing_of(event, record) if event.by.surface == "memory" else ""
         decision = event.decision

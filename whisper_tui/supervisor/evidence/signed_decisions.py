@@ -1,4 +1,4 @@
-"""The signature of a phone in an evidence file, verified by nothing but what is in it (decision 40)."""
+"""The signatures of decisions in an evidence file, verified by nothing but what is in it (decisions 40 and 41)."""
 
 import json
 from collections.abc import Iterable
@@ -6,18 +6,21 @@ from dataclasses import dataclass
 
 from whisper_tui.model.call import CommandSpec
 from whisper_tui.model.decision import Approve
-from whisper_tui.model.errors import InvalidRequest, NotAllowed, Refused
+from whisper_tui.model.desk_proof import DeskProof, check_statement, kept_form, read_signature, why_not_then
+from whisper_tui.model.errors import InvalidRequest, NotAllowed, Refused, Unavailable
 from whisper_tui.model.event import Decided, PhoneChanged, PhoneYes
 from whisper_tui.model.evidence import SignatureFound
 from whisper_tui.model.four_words import four_words
 from whisper_tui.model.page_address import page_address
 from whisper_tui.model.phone_proof import PhoneProof, decision_challenge, digest_of, seen_document
 from whisper_tui.model.state import CallRecord
+from whisper_tui.supervisor.approvals.ssh_signatures import verified
 from whisper_tui.supervisor.phones.passkeys import check_installed, decoded, key_digest, used_key
 
 _MAY_SYNC_AT, _MAY_SYNC = 32, 0x08
 """Where authenticator data says that an account can copy the key."""
 LONGEST_WAIT_S = 120.0
+SIGNING_SURFACES = frozenset({"cockpit", "command line", "library", "notification"})
 
 
 @dataclass(frozen=True)
@@ -41,11 +44,13 @@ def signature_of(
     `yes`: the last event before it by which a phone said yes.
     """
     proof = decided.proof
+    if isinstance(proof, DeskProof):
+        return _desk_signature(decided, record, proof)
     if proof is None:
         return SignatureFound(signed="left out" if decided.by.surface == "phone" else "")
     found = SignatureFound(signed="wrong", phone=decided.by.who, origin=proof.origin, seen=proof.seen)
     try:
-        same_record = _check_document(proof, record)
+        same_record = _check_document(proof.document, proof.seen, record)
         if decided.by.surface != "phone":
             raise ValueError("the decision is said to be of another surface than a phone")
         if proof.decision == "deny" and decided.decision.kind == "deny":
@@ -71,22 +76,46 @@ def signature_of(
     return found.model_copy(update={"signed": "verified"})
 
 
-def _check_document(proof: PhoneProof, record: CallRecord) -> bool:
+def _desk_signature(decided: Decided, record: CallRecord, proof: DeskProof) -> SignatureFound:
+    found = SignatureFound(signed="wrong", seen=digest_of(proof.document))
+    try:
+        read = read_signature(proof.signature)
+        found = found.model_copy(
+            update={"key": read.fingerprint, "public_key": read.public_key, "touched": read.touched}
+        )
+        same_record = _check_document(proof.document, found.seen, record)
+        found = found.model_copy(update={"same_record": same_record})
+        if decided.by.surface not in SIGNING_SURFACES:
+            raise ValueError("the decision is said to be of another surface than the desk")
+        signed, at = check_statement(proof, record, decided.by)
+        if not kept_form(signed, decided.decision, record):
+            raise ValueError("another decision was signed")
+        if why := why_not_then(at, decided.at, getattr(record.state, "since", 0.0)):
+            raise ValueError(why)
+        verified(proof)
+    except Unavailable as missing:
+        return found.model_copy(update={"signed": "unchecked", "why": missing.message})
+    except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
+        return found.model_copy(update={"why": str(error)})
+    return found.model_copy(update={"signed": "verified"})
+
+
+def _check_document(document: str, digest: str, record: CallRecord) -> bool:
     """Raise `ValueError` if what was seen is not the call of the events. Returns True if their digests agree, too."""
-    if not proof.document:
+    if not document:
         return False
-    if digest_of(proof.document) != proof.seen:
+    if digest_of(document) != digest:
         raise ValueError("the document that was seen has another digest than the one that was signed")
-    seen, told = json.loads(proof.document), json.loads(seen_document(record))
+    seen, told = json.loads(document), json.loads(seen_document(record))
     if not isinstance(seen, dict) or seen.keys() != told.keys():
         raise ValueError("the document that was seen is not one of this program")
     # Another version may spell the same command otherwise.
     if CommandSpec.model_validate_json(seen.pop("command")) != record.call.spec:
-        raise ValueError("the phone has seen another command")
+        raise ValueError("another command was seen")
     told.pop("command")
     same = bool(seen.pop("record") == told.pop("record"))
     if different := [name for name in told if seen[name] != told[name]]:
-        raise ValueError(f"the phone has seen another {different[0]}")
+        raise ValueError(f"another {different[0]} was seen")
     return same
 
 

@@ -195,7 +195,7 @@ class Checkpoints:
             db.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
 
 
-FORMAT = 8
+FORMAT = 9
 """Version of the tables and of the events in them.
 
 Events forbid unknown fields, so each change of their shape raises it (`tests/journals/shape.py`): an older program then

@@ -358,8 +358,7 @@ class DecisionCommands:
     async def _send(self, record: CallRecord, decision: Decision) -> None:
         cockpit = self._cockpit
         try:
-            # The fingerprint makes the supervisor refuse the decision if the call changed after it was drawn.
-            await cockpit.supervision.decide(record.id, decision, cockpit.me, record.seen_digest())
+            await cockpit.send(record, decision)
         except (AlreadyDecided, ChangedSinceSeen) as error:
             self._on_their_way.discard(record.id)
             cockpit.tell(error_text(error), severity="warning")

@@ -146,11 +146,10 @@ class MarkCommands:
     async def _send(self, records: tuple[CallRecord, ...], decision: Decision) -> None:
         """Send one decision for each call, about the version that was in the dialog."""
         failures: list[tuple[str, str]] = []
-        supervision, me = self._cockpit.supervision, self._cockpit.me
         for record in records:
             # One by one: a call that changed or was decided elsewhere fails alone, and is listed afterwards.
             try:
-                await supervision.decide(record.id, decision, me, record.seen_digest())
+                await self._cockpit.send(record, decision)
             except WhisperError as error:
                 failures.append((record.id, error_text(error)))
             else:
