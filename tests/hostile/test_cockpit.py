@@ -98,7 +98,7 @@ async def test_lists_show_each_text_in_a_row_of_its_own() -> None:
         await cockpit.until(lambda: isinstance(cockpit.app.screen, HistoryScreen))
         await cockpit.sees("End of the history.")
         past = cockpit.app.screen.query_one(PastList)
-        await cockpit.until(lambda: missing(rows(cockpit, past), [text[:5] for text in TEXTS.values()]) == [])
+        await cockpit.until(lambda: missing(rows(cockpit, past), [text[:3] for text in TEXTS.values()]) == [])
         check(cockpit)
 
 

@@ -75,7 +75,7 @@ Run = Callable[[Options], int]
 GROUPS = {
     "Decide": (
         *("list", "preview", "approve", "deny", "aside", "undo", "review", "start", "signal", "kill", "jump"),
-        *("pause", "resume", "approvals", "revoke", "revert"),
+        *("pause", "resume", "approvals", "revoke", "revert", "draft"),
     ),
     "Inspect": (
         *("attach", "watch", "serve", "phone", "ps", "history", "show", "logs", "story", "export"),

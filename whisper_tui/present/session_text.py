@@ -56,4 +56,4 @@ def session_words_of(record: CallRecord, board: Board) -> str:
 def session_line(session: Session | None, session_id: str, role: Role = "strong") -> Line:
     """Return a session: its number in its colour, and its name if that is known."""
     mark = session_mark(session_id)
-    return (mark, Span(" "), *said(session.name[:LONGEST_NAME], role)) if session is not None else (mark,)
+    return (mark, Span(" "), *said(session.name, role)) if session is not None else (mark,)
