@@ -1,6 +1,6 @@
 """Whether anything grows while a supervisor and a cockpit are at work: memory, descriptors, files, processor time.
 
-Usage: python benchmarks/long_run.py [MINUTES]
+Usage: python benchmarks/long_run.py [MINUTES]; 20 without one
 """
 
 import asyncio
@@ -131,4 +131,4 @@ async def main(minutes: float) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(main(float(sys.argv[1]) if len(sys.argv) > 1 else 45))
+    asyncio.run(main(float(sys.argv[1]) if len(sys.argv) > 1 else 20))

@@ -65,5 +65,7 @@ def test_commands_that_only_ask_import_nothing_heavy(instance):
     for words in commands:
         code, modules = imported(*words, *home)
         assert code == 0
-        assert modules & (HEAVY | COMPRESSION | SLOW) == set(), words
+        # Whether decisions are signed stands in the configuration, whose directory pathlib finds.
+        reads = {"pathlib"} if words[0] == "approve" else set()
+        assert modules & (HEAVY | COMPRESSION | SLOW) - reads == set(), words
     call.communicate(timeout=90)

@@ -33,6 +33,9 @@ SUBCOMMANDS: dict[str, list[str]] = {
     "preview": ["1"],
     "undo": ["1"],
     "review": [],
+    "draft": ["list"],
+    "jump": ["1"],
+    "places": [],
     "unasked": [],
     "list": [],
     "ps": [],
@@ -75,7 +78,7 @@ SUBCOMMANDS: dict[str, list[str]] = {
 SERVE = {"watch", "serve", "supervise", "mcp over HTTP"}
 """Those that go on until they are told to end."""
 COMMON = [verb for verbs in FAMILIES.values() for verb in verbs]
-SILENT = {"mcp", "acp", "executor", "exec", "gate", "supervise", "hook", "dial-stdio"}
+SILENT = {"mcp", "acp", "executor", "exec", "gate", "supervise", "hook", "dial-stdio", "jump"}
 """Those that print nothing, as they are called here."""
 
 

@@ -20,10 +20,12 @@ from whisper_tui.transports.hook.hook_program import MARGIN_S
 PACKAGE = Path(whisper_tui.__file__).parent
 
 ELSEWHERE = {
+    "cli/ask_hook.py": "asks for the server over HTTP and the Claude Agent SDK as a hook of Claude Code does",
     "cli/commands/agent_entry.py": "says that the environment speaks a protocol of Codex, which no other client has",
     "cli/commands/install_client.py": "installs that environment, into Codex alone",
     "cli/mcp_http.py": "prints the address of the HTTP hook, and keeps Claude Code's variables from its own session",
     "demo/story.py": "tells a newcomer how to connect an agent of their own",
+    "integrations/claude_agent.py": "supervises the Claude Code that the Claude Agent SDK starts",
     "policy/risks/later_files.py": "files of all programs whose change changes what runs",
     "supervisor/runs/sandbox_profile.py": "files of all programs that hold secrets",
     "system/closed_paths.py": "directories of all programs that hold secrets",

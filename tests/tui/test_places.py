@@ -16,7 +16,7 @@ def row_of(cockpit: Cockpit, words: str) -> str:
 
 async def known(cockpit: Cockpit) -> None:
     """Wait until the list knows the places, which are asked for every second."""
-    await cockpit.until(lambda: "○ @gpu2" in row_of(cockpit, "leaves.py"))
+    await cockpit.until(lambda: "○ s1  @gpu2" in row_of(cockpit, "leaves.py"))
 
 
 def decision_of(cockpit: Cockpit, call_id: str) -> Approve:

@@ -1,5 +1,7 @@
 """Previews in the cockpit: the changes of a waiting command are shown, and are what an approval makes real."""
 
+import re
+
 import pytest
 from textual.widgets import OptionList, TextArea
 
@@ -320,7 +322,7 @@ async def test_a_key_approves_a_call_so_that_it_can_be_taken_back() -> None:
 async def test_a_row_says_that_its_call_was_previewed_or_taken_back() -> None:
     scenario = previewed()
     async with open_cockpit(scenario, size=(120, 30)) as cockpit:
-        await cockpit.until(lambda: "--all      previewed" in cockpit.text())
+        await cockpit.until(lambda: re.search(r"--all +previewed", cockpit.text()))
     scenario = applied()
     async with open_cockpit(scenario, size=(120, 30)) as cockpit:
         assert "undone" not in cockpit.text()

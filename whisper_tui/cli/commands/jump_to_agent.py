@@ -1,12 +1,14 @@
 """`jump`: shows the pane of tmux in which an agent waits."""
 
 import os
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from whisper_tui.cli.subcommand import DONE, Options, Subcommands, supervisor_of
 from whisper_tui.model.errors import InvalidRequest, Refused, UnknownCall
 from whisper_tui.model.text import visible
-from whisper_tui.system.tmux_panes import Pane, panes_of, show
+
+if TYPE_CHECKING:
+    from whisper_tui.system.tmux_panes import Pane
 
 Row = dict[str, Any]
 
@@ -23,8 +25,11 @@ def add_jump(verbs: Subcommands) -> None:
     jump.add_argument("id", nargs="?", metavar="ID", help="number of a call")
 
 
-def panes_of_calls(rows: list[Row]) -> dict[str, Pane]:
+def panes_of_calls(rows: list[Row]) -> dict[str, "Pane"]:
     """Return the pane of the agent of each call, by the id of the call, for agents that are in one."""
+    # It loads what starts processes, which takes as long as all else of a short command.
+    from whisper_tui.system.tmux_panes import panes_of
+
     agents = {row["id"]: row["agent_pid"] for row in rows if row.get("agent_pid")}  # An older supervisor does not say.
     found = panes_of(agents.values())
     return {call_id: found[pid] for call_id, pid in agents.items() if pid in found}
@@ -38,6 +43,8 @@ def _jump(options: Options) -> int:
     asked = [row for row in rows if (row["id"] == options.id if options.id else row["state"] == "waiting")]
     if not asked:
         raise UnknownCall(f"there is no open call {options.id}") if options.id else Refused("no call waits")
+    from whisper_tui.system.tmux_panes import show
+
     panes = panes_of_calls(asked)
     if not panes:
         raise Refused(f"{visible(asked[0]['session'])}, the agent of call {asked[0]['id']}, is in no pane of this tmux")
