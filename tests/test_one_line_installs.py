@@ -12,25 +12,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.packages import ROOT, build, wheel_of
+from tests.packages import ROOT
+from tests.test_packaging import sdist, wheel
 
+__all__ = ["sdist", "wheel"]
 pytestmark = pytest.mark.skipif("TEST_INSTALLS" not in os.environ, reason="it needs the package index: TEST_INSTALLS=1")
 UV = Path(sys.executable).with_name("uv")
 UVX = (UV, "tool", "run")
 PIPX = (*UVX, "pipx")
 SOURCES = ("checkout", "sdist", "wheel")
-
-
-@pytest.fixture(scope="module")
-def sdist(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The source package of the checkout."""
-    return build("sdist", ROOT, tmp_path_factory.mktemp("sdist"))
-
-
-@pytest.fixture(scope="module")
-def wheel(sdist: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel."""
-    return wheel_of(sdist, tmp_path_factory.mktemp("wheel"))
 
 
 @pytest.fixture

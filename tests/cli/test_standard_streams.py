@@ -194,12 +194,14 @@ def test_help_and_version_that_cannot_be_printed_are_no_success(
 
 def test_a_descriptor_that_was_closed_is_not_given_to_a_file(settled: Instance) -> None:
     """Else what is printed goes into the journal, or to the supervisor."""
+    settled.run("restart")  # `stop` may have been tried before: no agent starts a supervisor after that.
     done = carried_out(settled, ">&- 2>&- <&-", "call", "run_shell_command", ASKED)
     assert done.returncode == OUTPUT_LOST
     assert settled.run("list").returncode == 0
 
 
 def test_a_hook_whose_answer_cannot_be_written_refuses(settled: Instance, agent_process: AgentProcess) -> None:
+    settled.run("restart")  # `stop` may have been tried before: no agent starts a supervisor after that.
     asked = {
         "session_id": "s",
         "cwd": str(settled.workspace),

@@ -15,10 +15,10 @@ import tempfile
 import time
 from collections import Counter
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.crash.field import AGAIN_S, Field
+from tests.crash.field import AGAIN_S
+from tests.crash.held_back import CALLS, FILES, KILLED_IN, STANDS_STILL_S, SequenceKills
 from tests.crash.human import HUMAN
 from whisper_tui.model.call import CallRequest, CommandSpec, SessionHello, Shell
 from whisper_tui.model.decision import Deny
@@ -27,13 +27,6 @@ from whisper_tui.model.errors import Refused, WhisperError
 from whisper_tui.model.state import Ended, Waiting
 from whisper_tui.wire.client import SupervisorClient
 
-LANES = 3
-FILES = 6
-CALLS = 4
-STANDS_STILL_S = 120.0
-"""Seconds after which something does not go on."""
-KILLED_IN = 0.25
-LONGEST_WAIT_S = 0.5
 SHAPES = (
     "for f in {files}; do echo {token} >> $f; done",
     "echo {token} | tee -a {files}",
@@ -43,49 +36,17 @@ SHAPES = (
 )
 
 
-@dataclass
-class DraftsFound:
-    """The kills, what became of the drafts, and every contradiction."""
+class DraftKills(SequenceKills):
+    """Plays drafts, each of a session."""
 
-    kills: int = 0
-    outcomes: Counter[str] = field(default_factory=Counter)
-    edits: int = 0
-    violations: list[str] = field(default_factory=list)
+    longest_wait_s = 0.5
 
-
-class DraftKills:
-    """Plays drafts, each of a session in a workspace of its own."""
-
-    def __init__(self, root: Path, sequences: int, seed: int) -> None:
-        self.result = DraftsFound()
-        self._field = Field(root)
-        self._chance = random.Random(seed)
-        self._left = sequences
-        self._number = 0
-
-    async def go(self) -> DraftsFound:
-        """Play all drafts. Returns what was found."""
-        async with asyncio.TaskGroup() as lanes:
-            for _ in range(LANES):
-                lanes.create_task(self._lane())
-        await self._field.end()
-        return self.result
-
-    async def _lane(self) -> None:
-        door = await self._field.door()
-        while self._left > 0 and not self.result.violations:
-            self._left -= 1
-            self._number += 1
-            top = self._field.workspace / f"{self._number}"
-            top.mkdir()
-            for number in range(FILES):
-                (top / f"f{number}").write_text("begin\n")
-            try:
-                async with asyncio.timeout(STANDS_STILL_S):
-                    await self._draft(door, top)
-            except TimeoutError:
-                self.result.violations.append(f"{top}: it does not go on")
-        await door.close()
+    async def _play(self, door: SupervisorClient, top: Path) -> None:
+        try:
+            async with asyncio.timeout(STANDS_STILL_S):
+                await self._draft(door, top)
+        except TimeoutError:
+            self.result.violations.append(f"{top}: it does not go on")
 
     async def _draft(self, door: SupervisorClient, top: Path) -> None:
         session = await self._begin(door, top)
@@ -174,12 +135,6 @@ class DraftKills:
         if shot is not None:
             await shot
         return conflicts
-
-    async def _kill(self) -> None:
-        await asyncio.sleep(self._chance.uniform(0.0, LONGEST_WAIT_S))
-        supervisor = await asyncio.to_thread(self._field.supervisor)
-        if supervisor is not None and self._field.kill("supervisor", supervisor):
-            self.result.kills += 1
 
     def _compare(self, top: Path, real: dict[str, list[str]], edited: list[tuple[str, str]], when: str) -> None:
         lines = {

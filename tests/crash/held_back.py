@@ -13,6 +13,7 @@ import random
 import sys
 import tempfile
 import time
+from abc import ABC, abstractmethod
 from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -35,8 +36,6 @@ STANDS_STILL_S = 120.0
 """Seconds without another step after which a call does not go on."""
 KILLED_IN = 0.25
 """Share of the calls at which a supervisor is killed."""
-LONGEST_WAIT_S = 0.4
-"""Seconds, at most, between a submission and the kill that is aimed at it."""
 SHAPES = (
     "for f in {files}; do echo {token} >> $f; done",
     "echo {token} | tee -a {files}",
@@ -57,8 +56,11 @@ class Result:
     violations: list[str] = field(default_factory=list)
 
 
-class HeldBackKills:
-    """Plays sequences of calls that nobody is asked about, each in a workspace of its own."""
+class SequenceKills(ABC):
+    """Plays sequences of calls, each in a workspace of its own, a few at once."""
+
+    longest_wait_s: float
+    """Seconds, at most, between a submission and the kill that is aimed at it."""
 
     def __init__(self, root: Path, sequences: int, seed: int) -> None:
         self.result = Result()
@@ -84,15 +86,34 @@ class HeldBackKills:
             top.mkdir()
             for number in range(FILES):
                 (top / f"f{number}").write_text("begin\n")
-            edited: list[tuple[str, str]] = []
-            editing = asyncio.create_task(self._edit(top, edited))
-            ran: dict[str, list[str]] = {}
-            for number in range(CALLS):
-                await self._call(door, top, f"call-{number}", ran)
-            editing.cancel()
-            await asyncio.wait([editing])
-            self._compare(top, ran, edited)
+            await self._play(door, top)
         await door.close()
+
+    async def _kill(self) -> None:
+        await asyncio.sleep(self._chance.uniform(0.0, self.longest_wait_s))
+        supervisor = await asyncio.to_thread(self._field.supervisor)
+        if supervisor is not None and self._field.kill("supervisor", supervisor):
+            self.result.kills += 1
+
+    @abstractmethod
+    async def _play(self, door: SupervisorClient, top: Path) -> None:
+        """Play one sequence in a directory that has the files of one."""
+
+
+class HeldBackKills(SequenceKills):
+    """Plays sequences of calls that nobody is asked about."""
+
+    longest_wait_s = 0.4
+
+    async def _play(self, door: SupervisorClient, top: Path) -> None:
+        edited: list[tuple[str, str]] = []
+        editing = asyncio.create_task(self._edit(top, edited))
+        ran: dict[str, list[str]] = {}
+        for number in range(CALLS):
+            await self._call(door, top, f"call-{number}", ran)
+        editing.cancel()
+        await asyncio.wait([editing])
+        self._compare(top, ran, edited)
 
     async def _edit(self, top: Path, edited: list[tuple[str, str]]) -> None:
         """Add lines to files as an editor or another program does, at any moment."""
@@ -167,12 +188,6 @@ class HeldBackKills:
             decision = Approve(preview=report.digest)
         with suppress(WhisperError):
             await door.decide(record.id, decision, HUMAN, record.seen_digest())
-
-    async def _kill(self) -> None:
-        await asyncio.sleep(self._chance.uniform(0.0, LONGEST_WAIT_S))
-        supervisor = await asyncio.to_thread(self._field.supervisor)
-        if supervisor is not None and self._field.kill("supervisor", supervisor):
-            self.result.kills += 1
 
     def _compare(self, top: Path, ran: dict[str, list[str]], edited: list[tuple[str, str]]) -> None:
         lines = {path.name: Counter(path.read_text().splitlines()) for path in top.iterdir()}

@@ -6,7 +6,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from whisper_tui import __version__
 from whisper_tui.model.errors import BadConfiguration, InvalidRequest, Unavailable, UnknownCall, WhisperError
@@ -272,6 +272,16 @@ def add_directory_options(parser: argparse.ArgumentParser, default: object) -> N
     )
     # Hidden: `install` writes it into clients' files, so that a project's variables cannot move the directories.
     parser.add_argument("--directories", nargs=3, default=default, help=argparse.SUPPRESS)
+
+
+def add_action(actions: Any, name: str, sentence: str, run: Run) -> argparse.ArgumentParser:
+    """Declare one action of a subcommand, and return its parser. `actions`: what `add_subparsers` has returned."""
+    parser: argparse.ArgumentParser = actions.add_parser(
+        name, help=sentence, description=f"{sentence[:1].upper()}{sentence[1:]}."
+    )
+    add_directory_options(parser, default=argparse.SUPPRESS)
+    parser.set_defaults(run=run)
+    return parser
 
 
 def add_host_option(parser: argparse.ArgumentParser, default: object) -> None:

@@ -46,7 +46,7 @@ def show(pane: Pane) -> bool:
 
 
 def _output(*words: str) -> list[str]:
-    """Return the lines that a program prints. None: it is not there, or has nothing to say."""
+    """Return the lines that a program prints. Empty: it is not there, or has nothing to say."""
     try:
         done = subprocess.run(
             words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, timeout=ANSWER_S, check=False

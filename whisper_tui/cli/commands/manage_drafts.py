@@ -1,6 +1,5 @@
 """`draft`: begins drafts of sessions, shows what their commands have changed, and makes that real or drops it."""
 
-import argparse
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,7 +9,7 @@ from whisper_tui.cli.commands.approve import decider
 from whisper_tui.cli.commands.preview_calls import MOST_PRINTED, PAGE, line_of, print_diffs
 from whisper_tui.cli.commands.undo_changes import confirm
 from whisper_tui.cli.output_format import print_json
-from whisper_tui.cli.subcommand import DONE, REFUSED, Options, Run, Subcommands, add_directory_options, supervisor_of
+from whisper_tui.cli.subcommand import DONE, REFUSED, Options, Subcommands, add_action, supervisor_of
 from whisper_tui.model.errors import InvalidRequest
 from whisper_tui.model.text import visible
 from whisper_tui.present.quantities import count, date_and_time
@@ -35,16 +34,18 @@ def add_draft(verbs: Subcommands) -> None:
     )
     parser.set_defaults(json=False)
     actions = parser.add_subparsers(title="actions", metavar="ACTION")
-    start = _action(actions, "start", "begin a draft of a session", _start)
+    start = add_action(actions, "start", "begin a draft of a session", _start)
     which = start.add_mutually_exclusive_group()
     which.add_argument("--session", metavar="SESSION", help="the session, by its id or name")
     which.add_argument("--project", metavar="DIR", help="the open session in this workspace (default: this directory)")
-    show = _action(actions, "show", "show what a draft would change, by file, and the calls that did it", _show)
+    show = add_action(actions, "show", "show what a draft would change, by file, and the calls that did it", _show)
     show.add_argument("--session", metavar="SESSION", default="", help=_SESSION)
     show.add_argument("--diff", action="store_true", help="print the differences in the contents of the files")
     show.add_argument("--times", action="store_true", help="also list files of which only the time differs")
     show.add_argument("--json", action="store_true", help="print one object: the draft and all its changes")
-    apply = _action(actions, "apply", "make a draft real, or a part of it: all or nothing, and undone by undo", _apply)
+    apply = add_action(
+        actions, "apply", "make a draft real, or a part of it: all or nothing, and undone by undo", _apply
+    )
     apply.add_argument("paths", nargs="*", metavar="PATH", help="only these paths and what is below them")
     apply.add_argument("--session", metavar="SESSION", default="", help=_SESSION)
     apply.add_argument("--but", action="store_true", help="all but these paths; the draft stays")
@@ -52,20 +53,11 @@ def add_draft(verbs: Subcommands) -> None:
     apply.add_argument("--dry-run", action="store_true", help="only show what would be applied")
     apply.add_argument("--yes", action="store_true", help="do not ask")
     apply.add_argument("--json", action="store_true", help="print one object: what was applied")
-    drop = _action(actions, "drop", "discard a draft with all that it has changed", _drop)
+    drop = add_action(actions, "drop", "discard a draft with all that it has changed", _drop)
     drop.add_argument("--session", metavar="SESSION", default="", help=_SESSION)
     drop.add_argument("--yes", action="store_true", help="do not ask")
-    listing = _action(actions, "list", "list the drafts", _list)
+    listing = add_action(actions, "list", "list the drafts", _list)
     listing.add_argument("--json", action="store_true", help="print one array of objects")
-
-
-def _action(actions: Any, name: str, sentence: str, run: Run) -> argparse.ArgumentParser:
-    parser: argparse.ArgumentParser = actions.add_parser(
-        name, help=sentence, description=f"{sentence[:1].upper()}{sentence[1:]}."
-    )
-    add_directory_options(parser, default=argparse.SUPPRESS)
-    parser.set_defaults(run=run)
-    return parser
 
 
 def _start(options: Options) -> int:

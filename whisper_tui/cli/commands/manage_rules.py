@@ -19,7 +19,7 @@ from whisper_tui.cli.subcommand import (
     Options,
     Run,
     Subcommands,
-    add_directory_options,
+    add_action,
     add_host_option,
     home_of,
     supervisor_of,
@@ -267,12 +267,8 @@ def add_rules(verbs: Subcommands) -> None:
 
 
 def _action(actions: Any, name: str, sentence: str, run: Run) -> argparse.ArgumentParser:
-    parser: argparse.ArgumentParser = actions.add_parser(
-        name, help=sentence, description=f"{sentence[:1].upper()}{sentence[1:]}."
-    )
-    add_directory_options(parser, default=argparse.SUPPRESS)
+    parser = add_action(actions, name, sentence, run)
     add_host_option(parser, default=argparse.SUPPRESS)
-    parser.set_defaults(run=run)
     return parser
 
 

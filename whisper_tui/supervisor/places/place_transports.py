@@ -208,9 +208,8 @@ class EngineHost:
 class ContainerTransport:
     """A container, by its name or id. Nobody but its owner starts, stops or removes it."""
 
-    holds: HostMode | None = (
-        "serve"  # what `exec -i` starts ends with its connection in some engines, what `exec -d` starts in none
-    )
+    # What `exec -i` starts ends with its connection in some engines, what `exec -d` starts in none.
+    holds: HostMode | None = "serve"
 
     def __init__(self, settings: PlaceSettings) -> None:
         self.name = settings.name

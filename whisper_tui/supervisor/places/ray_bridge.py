@@ -31,6 +31,7 @@ GONE_S = 30.0
 MOST_FAILURES = 30
 """Failures in a row of the host process, each within `SOON_S`, after which it is not started again."""
 SOON_S = 5.0
+"""Seconds within which an end is a failure, and for which an actor is waited for that no node can have."""
 READY_S = 20.0
 """Seconds that the cluster has to find room for the actor."""
 

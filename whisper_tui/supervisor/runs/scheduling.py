@@ -266,11 +266,15 @@ class Workers:
         own = (call_id for call_id, run in self._runs.items() if not run.asked and run.owner == owner)
         return _Obstacle(f"{count} of {most} commands of its agent running without approval", tuple(own))
 
+    def is_full(self, place: str) -> bool:
+        """True if a place runs as many commands as it may, whoever allowed them."""
+        return 0 < self._most_at(place) <= self._at_place[place]
+
     def obstacle_at(self, place: str) -> _Obstacle | None:
-        """Return what keeps commands at a place from starting, whoever allowed them. None: the place has no limit."""
-        most, count = self._most_at(place), self._at_place[place]
-        if not most or count < most:
+        """Return what keeps commands at a place from starting. None: it is not full."""
+        if not self.is_full(place):
             return None
+        most, count = self._most_at(place), self._at_place[place]
         there = (call_id for call_id, run in self._runs.items() if run.place == place)
         return _Obstacle(f"{count} of {most} commands of {place} running", tuple(there))
 
@@ -349,7 +353,7 @@ class StartQueue:
                 # It may have been withdrawn, or returned to the human, since it was queued.
                 if record is None or not isinstance(record.state, Queued):
                     continue
-                if record.spec.place and (self._closed_at(record.spec.place) or not self._is_ready(record)):
+                if record.spec.place and (self._is_closed(record.spec.place) or not self._is_ready(record)):
                     away.append(record)
                     continue
                 self._workers.take(record)
@@ -366,7 +370,7 @@ class StartQueue:
 
     def has_room(self, session_id: str, place: str) -> bool:
         """True if an unasked command of this session may start now at a place, ahead of nobody."""
-        if place and self._closed_at(place):
+        if place and self._is_closed(place):
             return False
         return self._obstacle(asked=False) is None and self._may_start(self._owner_of(session_id))
 
@@ -381,6 +385,10 @@ class StartQueue:
             sessions={session_id: self._workers.reason(obstacle) for session_id, obstacle in sessions if obstacle},
             places=dict(self._closed_places()),
         )
+
+    def _is_closed(self, place: str) -> bool:
+        """True if nothing can start at a place now. Asked for each call in the queue: the reason takes longer."""
+        return self._problem_at(place) is not None or self._workers.is_full(place)
 
     def _closed_at(self, place: str) -> QueueReason | None:
         """Return why nothing can start at a place now. None: something can."""
